@@ -1,0 +1,1 @@
+//! The composition root: builds every room once and hands each its part of the configuration.

@@ -1,0 +1,1 @@
+//! One connection to a server: dialing, logging in, restoring a session, killing a statement.

@@ -1,0 +1,1 @@
+//! One client from accept to goodbye.

@@ -1,0 +1,318 @@
+//! Settings as meant: checked, with units applied. What the other rooms receive.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+/// Everything the proxy needs to know.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Where clients come in.
+    pub server: Server,
+    /// Where queries go.
+    pub backend: Backend,
+    /// How many connections, for how long.
+    pub pool: Pool,
+    /// Who is next.
+    pub scheduler: Scheduler,
+    /// What a client may not exceed.
+    pub limits: Limits,
+    /// Who may come in.
+    pub auth: Auth,
+    /// The page for operators.
+    pub metrics: MetricsPage,
+    /// Threads.
+    pub runtime: Runtime,
+    /// What is logged, and how.
+    pub log: Log,
+}
+
+/// One address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// `HOST:PORT`; port 0 picks a free one.
+    Tcp(SocketAddr),
+    /// `unix:/path`
+    Unix(PathBuf),
+}
+
+/// `[server]`
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Addresses to listen on; at least one. Default `127.0.0.1:6033`.
+    pub listen: Vec<Listen>,
+    /// Clients at once, logging in included. Default 10,000; range 1 to 1,000,000.
+    pub max_clients: usize,
+    /// Clients at once from one IP address; 0 is no limit (the default).
+    pub max_clients_per_address: usize,
+    /// Time for greeting, TLS and authentication together. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// An idle client is disconnected after this time. Default 8 h (MySQL's wait_timeout); zero is never.
+    pub idle_timeout: Duration,
+    /// The listen queue, capped by net.core.somaxconn. Default 4,096.
+    pub backlog: u32,
+    /// Several proxy processes share one port (SO_REUSEPORT). Default false.
+    pub reuse_port: bool,
+    /// At SIGTERM, time for clients to finish before they are cut off. Default 30 s.
+    pub drain_timeout: Duration,
+    /// TLS with clients.
+    pub tls: ServerTls,
+}
+
+/// How much TLS is wanted from clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerTlsMode {
+    /// Not offered.
+    Off,
+    /// Offered.
+    #[default]
+    Optional,
+    /// A client without TLS is refused.
+    Required,
+}
+
+/// `[server.tls]`
+#[derive(Clone, Debug, Default)]
+pub struct ServerTls {
+    /// Default `optional`.
+    pub mode: ServerTlsMode,
+    /// PEM chain; absent: a self-signed certificate is made at start, as MySQL does.
+    pub certificate: Option<PathBuf>,
+    /// PEM private key; given if and only if `certificate` is.
+    pub key: Option<PathBuf>,
+    /// PEM certificates that sign client certificates; absent: none is asked for.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// A server's name or address, and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// A name or an IP address.
+    pub host: String,
+    /// 1 to 65,535; default 3306.
+    pub port: u16,
+}
+
+/// `[backend]`
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// The servers; exactly one for now. Default `127.0.0.1:3306`.
+    pub servers: Vec<Endpoint>,
+    /// Time to connect, negotiate TLS and log in, together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// TCP keep-alive: idle time before the first probe. Default 60 s; zero switches it off.
+    pub keepalive: Duration,
+    /// TLS with the servers.
+    pub tls: BackendTls,
+}
+
+/// How much TLS is wanted with servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendTlsMode {
+    /// Never.
+    #[default]
+    Off,
+    /// If the server offers it.
+    Preferred,
+    /// A server without TLS is not used.
+    Required,
+}
+
+/// `[backend.tls]`
+#[derive(Clone, Debug, Default)]
+pub struct BackendTls {
+    /// Default `off`.
+    pub mode: BackendTlsMode,
+    /// PEM certificates that sign the server's; absent: the server's certificate is not verified.
+    pub ca: Option<PathBuf>,
+    /// The name that the server's certificate must carry; absent: the endpoint's host.
+    pub server_name: Option<String>,
+}
+
+/// When a backend connection goes back to the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolMode {
+    /// After each turn that leaves nothing behind.
+    #[default]
+    Transaction,
+    /// When the client disconnects.
+    Session,
+}
+
+/// `[pool]`
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// Default `transaction`.
+    pub mode: PoolMode,
+    /// The hard cap of connections to one server. Default 32; range 1 to 100,000.
+    pub max_connections: usize,
+    /// Idle connections kept open. Default 0; at most `max_connections`.
+    pub min_idle: usize,
+    /// An idle connection is closed after this time. Default 10 min; zero is never.
+    pub idle_timeout: Duration,
+    /// A connection is replaced after this time, shortened by up to a tenth at random. Default 1 h; zero is never.
+    pub max_lifetime: Duration,
+    /// Connections being opened at once. Default 8.
+    pub open_parallel: usize,
+}
+
+/// `[scheduler]`
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    /// How long a command may wait for a backend. Default 30 s.
+    pub queue_timeout: Duration,
+    /// How many may wait at once. Default 100,000.
+    pub max_waiting: usize,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest command a client may send, in bytes. Default 1 GiB.
+    pub max_packet: usize,
+    /// One relay buffer, in bytes; a busy client uses at most a few. Default 16 KiB; range 4 KiB to 1 MiB.
+    pub buffer: usize,
+}
+
+/// Where the proxy gets its clients' passwords from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuthMode {
+    /// From `[[auth.users]]`.
+    #[default]
+    Users,
+    /// From the client, verified by logging in to the server with it, and remembered for a while.
+    Passthrough,
+}
+
+/// `[auth]`
+#[derive(Clone, Debug)]
+pub struct Auth {
+    /// Default `users`.
+    pub mode: AuthMode,
+    /// `passthrough`: how long a verified password is remembered. Default 10 min.
+    pub remember: Duration,
+    /// `passthrough`: how many accounts are remembered. Default 10,000.
+    pub remember_max: usize,
+    /// `users`: who may come in.
+    pub users: Vec<User>,
+}
+
+/// `[[auth.users]]`
+#[derive(Clone, Debug)]
+pub struct User {
+    /// The name that the client gives.
+    pub name: String,
+    /// In clear; from `password`, the file `password_file`, or the variable named by `password_env`.
+    pub password: Zeroizing<String>,
+    /// Clients of this user at once; 0 is no limit (the default).
+    pub max_clients: usize,
+    /// The name to use at the server; absent: the same.
+    pub backend_user: Option<String>,
+}
+
+/// `[metrics]`
+#[derive(Clone, Debug, Default)]
+pub struct MetricsPage {
+    /// Where the page is served; absent: nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
+/// `[runtime]`
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// Worker threads; 0 (the default) is one per core.
+    pub threads: usize,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// `[log]`
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Default `text`.
+    pub format: LogFormat,
+    /// `error`, `warn`, `info` (default), `debug`, `trace`, or directives as in `info,myriad::pool=debug`.
+    pub level: String,
+    /// One line for every client connection that ends. Default true.
+    pub connections: bool,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 6033)))],
+            max_clients: 10_000,
+            max_clients_per_address: 0,
+            handshake_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(8 * 3600),
+            backlog: 4096,
+            reuse_port: false,
+            drain_timeout: Duration::from_secs(30),
+            tls: ServerTls::default(),
+        }
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self {
+            servers: vec![Endpoint { host: "127.0.0.1".into(), port: 3306 }],
+            connect_timeout: Duration::from_secs(10),
+            keepalive: Duration::from_secs(60),
+            tls: BackendTls::default(),
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            mode: PoolMode::default(),
+            max_connections: 32,
+            min_idle: 0,
+            idle_timeout: Duration::from_secs(600),
+            max_lifetime: Duration::from_secs(3600),
+            open_parallel: 8,
+        }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self { queue_timeout: Duration::from_secs(30), max_waiting: 100_000 }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_packet: 1 << 30, buffer: 16 << 10 }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { mode: AuthMode::default(), remember: Duration::from_secs(600), remember_max: 10_000, users: Vec::new() }
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self { threads: 0 }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::default(), level: "info".into(), connections: true }
+    }
+}

@@ -1,0 +1,1 @@
+//! The load generator: drives many clients from few tasks and measures what they see.

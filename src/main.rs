@@ -1,0 +1,7 @@
+//! The `myriad` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,88 @@
+//! Connections to servers: dials, failures, closings.
+
+use prometheus::{Histogram, IntCounter, IntGauge, Registry};
+
+use super::family::{Family, counters, gauges, labelled, seconds};
+
+labelled! {
+    /// What a backend connection is doing now.
+    pub enum BackendState {
+        /// Being dialed and logged in.
+        Opening => "opening",
+        /// In the pool, nobody's.
+        Idle => "idle",
+        /// Leased to a client.
+        Leased => "leased",
+    }
+}
+
+labelled! {
+    /// How the opening of a backend connection ended.
+    pub enum OpenResult {
+        /// Ready.
+        Ok => "ok",
+        /// Nothing listens there, or the network says no.
+        Refused => "refused",
+        /// `backend.connect_timeout` ran out.
+        Timeout => "timeout",
+        /// The server has no room (1040, 1203, 1226).
+        Full => "full",
+        /// The server rejects the account (1045 and kin).
+        Denied => "denied",
+        /// No source address or port is left.
+        Addresses => "addresses",
+        /// TLS failed.
+        Tls => "tls",
+        /// The server said something that we do not understand.
+        Protocol => "protocol",
+    }
+}
+
+labelled! {
+    /// Why a backend connection was closed.
+    pub enum CloseReason {
+        /// `pool.idle_timeout`
+        IdleTimeout => "idle_timeout",
+        /// `pool.max_lifetime`
+        MaxLifetime => "max_lifetime",
+        /// Closed by the server while idle.
+        Lost => "lost",
+        /// A turn did not end as it should (client gone, server gone, protocol error).
+        Dirty => "dirty",
+        /// Its room was needed for another class.
+        Displaced => "displaced",
+        /// Opened before something global changed.
+        Stale => "stale",
+        /// The proxy is shutting down.
+        Drain => "drain",
+    }
+}
+
+/// Metrics of backend connections.
+#[derive(Debug)]
+pub struct BackendMetrics {
+    /// `myriad_backend_connections{state}`
+    pub state: Family<BackendState, IntGauge>,
+    /// `myriad_backend_opens_total{result}`
+    pub opens: Family<OpenResult, IntCounter>,
+    /// `myriad_backend_closes_total{reason}`
+    pub closes: Family<CloseReason, IntCounter>,
+    /// `myriad_backend_open_seconds`
+    pub open_seconds: Histogram,
+}
+
+impl BackendMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        Self {
+            state: gauges(registry, "myriad_backend_connections", "Backend connections by state.", "state"),
+            opens: counters(registry, "myriad_backend_opens_total", "Backend connections opened, by result.", "result"),
+            closes: counters(
+                registry,
+                "myriad_backend_closes_total",
+                "Backend connections closed, by reason.",
+                "reason",
+            ),
+            open_seconds: seconds(registry, "myriad_backend_open_seconds", "Time to dial and log in, in seconds."),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Names and numbers: every metric the proxy exports, and the page that serves them.
+//!
+//! One [`Metrics`] a proxy, none global, so that two proxies fit in one process. Rooms receive handles at
+//! construction and never look a label up on the hot path. Labels come from enums and configured names only,
+//! never from what a peer sent. Knows no other room.
+
+mod backend;
+mod client;
+mod family;
+mod pool;
+mod relay;
+mod session;
+
+use prometheus::Registry;
+
+pub use backend::{BackendMetrics, BackendState, CloseReason, OpenResult};
+pub use client::{ClientMetrics, ClientState, Goodbye, Limit, LoginResult};
+#[allow(unused_imports, reason = "used by the rooms that label their own enums")]
+pub(crate) use family::labelled;
+pub use family::{Family, Labelled};
+pub use pool::{LeaseKind, PoolMetrics};
+pub use relay::{Direction, RelayMetrics};
+pub use session::SessionMetrics;
+
+/// Every metric of one proxy.
+#[derive(Debug)]
+pub struct Metrics {
+    /// Where they are registered; the HTTP page gathers from it.
+    pub registry: Registry,
+    /// Clients: how many in which state, logins, refusals, goodbyes.
+    pub client: ClientMetrics,
+    /// Connections to servers: dials, failures, closings.
+    pub backend: BackendMetrics,
+    /// Leases and the line of those who wait for one.
+    pub pool: PoolMetrics,
+    /// Turns, bytes and errors.
+    pub relay: RelayMetrics,
+    /// Pins, restores, saves.
+    pub session: SessionMetrics,
+}
+
+impl Metrics {
+    /// A fresh set, registered under the prefix `myriad_`.
+    ///
+    /// # Panics
+    /// If two metrics share a name, which would be our own mistake.
+    #[must_use]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        Self {
+            client: ClientMetrics::new(&registry),
+            backend: BackendMetrics::new(&registry),
+            pool: PoolMetrics::new(&registry),
+            relay: RelayMetrics::new(&registry),
+            session: SessionMetrics::new(&registry),
+            registry,
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,61 @@
+//! What sharing costs: pins by reason, restores, saves.
+
+use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+
+use super::family::{Labelled, counter};
+
+/// Metrics of sessions.
+#[derive(Debug)]
+pub struct SessionMetrics {
+    pinned: IntGaugeVec,
+    pins: IntCounterVec,
+    /// `myriad_restores_total`: turns that first had to bring the backend to the session's state.
+    pub restores: IntCounter,
+    /// `myriad_restore_failures_total`: restores that the server refused.
+    pub restore_failures: IntCounter,
+    /// `myriad_saves_total`: hand-overs that first saved what the old session would miss.
+    pub saves: IntCounter,
+    /// `myriad_asks_total`: questions put to a backend about the session's own state.
+    pub asks: IntCounter,
+    /// `myriad_resets_total`: backends reset because a session ended with something pinned.
+    pub resets: IntCounter,
+    /// `myriad_local_answers_total`: commands answered without a backend.
+    pub local_answers: IntCounter,
+}
+
+impl SessionMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        #[allow(clippy::expect_used, reason = "fixed names are valid and used once")]
+        let (pinned, pins) = {
+            let pinned =
+                IntGaugeVec::new(Opts::new("myriad_pinned_clients", "Clients pinned now, by reason."), &["reason"])
+                    .expect("a valid name");
+            let pins = IntCounterVec::new(Opts::new("myriad_pins_total", "Pins set, by reason."), &["reason"])
+                .expect("a valid name");
+            registry.register(Box::new(pinned.clone())).expect("a name used once");
+            registry.register(Box::new(pins.clone())).expect("a name used once");
+            (pinned, pins)
+        };
+        Self {
+            pinned,
+            pins,
+            restores: counter(registry, "myriad_restores_total", "Turns that first restored a session's state."),
+            restore_failures: counter(registry, "myriad_restore_failures_total", "Restores that the server refused."),
+            saves: counter(registry, "myriad_saves_total", "Hand-overs that first saved the old session's state."),
+            asks: counter(registry, "myriad_asks_total", "Questions put to a backend about a session's own state."),
+            resets: counter(registry, "myriad_resets_total", "Backends reset after a pinned session ended."),
+            local_answers: counter(registry, "myriad_local_answers_total", "Commands answered without a backend."),
+        }
+    }
+
+    /// A session got this pin. Pins are rare; the label is looked up each time.
+    pub fn pin(&self, reason: impl Labelled) {
+        self.pinned.with_label_values(&[reason.label()]).inc();
+        self.pins.with_label_values(&[reason.label()]).inc();
+    }
+
+    /// A session lost this pin.
+    pub fn unpin(&self, reason: impl Labelled) {
+        self.pinned.with_label_values(&[reason.label()]).dec();
+    }
+}

@@ -1,0 +1,1 @@
+//! Sockets: options, TLS, the stream enum, buffers lent only while bytes are in flight.

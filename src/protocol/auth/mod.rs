@@ -1,0 +1,1 @@
+//! Authentication plugins: scrambles, verifiers and RSA, without any conversation.

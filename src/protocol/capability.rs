@@ -1,0 +1,1 @@
+//! Capability and status flags, and which of them the proxy can carry.

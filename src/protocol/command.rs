@@ -1,0 +1,1 @@
+//! Commands: their codes, and what kind of reply each leads to.

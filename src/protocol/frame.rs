@@ -1,0 +1,1 @@
+//! Framing: headers, packets of several frames, exact multiples of the largest payload.

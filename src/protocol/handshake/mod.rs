@@ -1,0 +1,1 @@
+//! The login conversation, from either end, as state machines.

@@ -1,0 +1,1 @@
+//! The packets that are read or written as a whole.

@@ -1,0 +1,1 @@
+//! The reply state machine: which packet is the last of a turn.

@@ -1,0 +1,1 @@
+//! Integers and strings as the protocol writes them.

@@ -1,0 +1,1 @@
+//! The hot path: one turn of bytes between two channels. Knows neither clients nor pool.

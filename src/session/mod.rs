@@ -1,0 +1,1 @@
+//! What the session of a client is, apart from any connection. Pure.
