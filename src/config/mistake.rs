@@ -74,6 +74,22 @@ impl Mistakes {
         self.0.push(Mistake { place: place.clone(), option: option.into(), message: message.into() });
     }
 
+    /// Keeps those for which `keep` says so.
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Mistake) -> bool) {
+        self.0.retain(keep);
+    }
+
+    /// Puts them into the order in which somebody would look for them: the file from top to bottom, then the rest.
+    pub(super) fn sort(&mut self) {
+        self.0.sort_by_key(|mistake| match &mistake.place {
+            Place::File(_) => (0, 0, 0),
+            Place::Line { line, column, .. } => (1, *line, *column),
+            Place::Variable(_) => (2, 0, 0),
+            Place::Flag { number, .. } => (3, *number, 0),
+            Place::Default => (4, 0, 0),
+        });
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
