@@ -1,1 +1,5 @@
 //! The composition root: builds every room once and hands each its part of the configuration.
+
+mod proxy;
+
+pub use proxy::{Proxy, StartError};

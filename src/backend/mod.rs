@@ -1,1 +1,22 @@
-//! One connection to a server: dialing, logging in, restoring a session, killing a statement.
+//! One connection to a server: dialing, logging in, asking it something.
+//!
+//! Knows sockets and packets and what a session's state is, but no client and no pool. A connection is made by the
+//! [`Connector`] and is of one [`Class`]: connections of a class are interchangeable. Tested against real servers
+//! and scripted ones in tests/.
+
+mod account;
+mod class;
+mod connection;
+mod connector;
+mod error;
+mod facts;
+mod kill;
+mod query;
+
+pub use account::Account;
+pub use class::Class;
+pub use connection::Backend;
+pub use connector::Connector;
+pub use error::OpenError;
+pub use facts::{Collation, ServerFacts};
+pub use query::{QueryError, Rows};
