@@ -1,1 +1,3 @@
 //! One client from accept to goodbye.
+
+pub mod users;
