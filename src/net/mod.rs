@@ -5,6 +5,7 @@
 pub mod buffer;
 pub mod stream;
 pub mod tcp;
+pub mod tls;
 
 pub use buffer::Buffer;
 pub use stream::Stream;

@@ -3,9 +3,13 @@
 //! Parsing borrows from the payload and allocates nothing; encoding appends the payload (no header) to a buffer.
 //! Tested from bytes captured from both servers.
 
+pub mod auth_switch;
+pub mod change_user;
 pub mod column;
 pub mod eof;
 pub mod err;
+pub mod greeting;
+pub mod handshake_response;
 pub mod ok;
 pub mod prepare;
 pub mod session_track;

@@ -1,0 +1,1 @@
+//! Stepping one end against the other.

@@ -1,0 +1,104 @@
+//! COM_CHANGE_USER: log in again on the same connection.
+//!
+//! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>.
+
+use super::PacketError;
+use super::handshake_response::{Attributes, lenient_nul, short_reply};
+use crate::protocol::capability::CapabilityFlags;
+use crate::protocol::wire::Reader;
+
+/// A COM_CHANGE_USER.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeUser<'a> {
+    /// Who wants in, in the client's character set.
+    pub user: &'a [u8],
+    /// The proof of the password, made for the connection's nonce; some clients leave it empty and wait to be asked.
+    pub reply: &'a [u8],
+    /// The default schema; absent if it is empty.
+    pub schema: Option<&'a [u8]>,
+    /// The collation's number; absent: as before.
+    pub collation: Option<u16>,
+    /// The plugin that the reply is for; absent without CLIENT_PLUGIN_AUTH.
+    pub plugin: Option<&'a [u8]>,
+    /// What the client says about itself.
+    pub attributes: Attributes<'a>,
+}
+
+impl<'a> ChangeUser<'a> {
+    /// The first byte.
+    pub const HEADER: u8 = 0x11;
+
+    /// Reads a payload, the command byte included, from a client with these capabilities.
+    ///
+    /// # Errors
+    /// If it is another command or cut short.
+    pub fn parse(payload: &'a [u8], client: CapabilityFlags) -> Result<Self, PacketError> {
+        let mut reader = Reader::new(payload);
+        match reader.u8()? {
+            Self::HEADER => {}
+            got => return Err(PacketError::Header { what: "a COM_CHANGE_USER", got }),
+        }
+        let user = reader.nul_bytes()?;
+        let reply = short_reply(&mut reader, client)?;
+        let schema = Some(lenient_nul(&mut reader)).filter(|schema| !schema.is_empty());
+        let mut this = Self { user, reply, schema, collation: None, plugin: None, attributes: Attributes::default() };
+        // Clients before 5.1 stop here.
+        if reader.is_empty() {
+            return Ok(this);
+        }
+        this.collation = Some(reader.u16()?);
+        if client.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH) && !reader.is_empty() {
+            this.plugin = Some(lenient_nul(&mut reader));
+        }
+        if client.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS) {
+            this.attributes = Attributes::parse(&mut reader)?;
+        }
+        Ok(this)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mysql_common::packets::{AuthPlugin, AuthPluginData, ComChangeUser, ComChangeUserMoreData};
+    use mysql_common::proto::MySerialize;
+
+    use super::*;
+
+    const ALL: CapabilityFlags = CapabilityFlags::CLIENT_SECURE_CONNECTION
+        .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
+        .union(CapabilityFlags::CLIENT_CONNECT_ATTRS);
+
+    #[test]
+    fn what_another_implementation_writes_is_read() {
+        let more = ComChangeUserMoreData::new(255)
+            .with_auth_plugin(Some(AuthPlugin::MysqlNativePassword))
+            .with_connect_attributes(Some([("_pid".to_owned(), "7".to_owned())].into()));
+        let mut payload = Vec::new();
+        ComChangeUser::new()
+            .with_user(Some(&b"app"[..]))
+            .with_database(Some(&b"test"[..]))
+            .with_auth_plugin_data(Some(AuthPluginData::Native([7; 20])))
+            .with_more_data(Some(more))
+            .serialize(&mut payload);
+        let read = ChangeUser::parse(&payload, ALL).unwrap();
+        assert_eq!((read.user, read.reply, read.schema), (&b"app"[..], &[7; 20][..], Some(&b"test"[..])));
+        assert_eq!((read.collation, read.plugin), (Some(255), Some(&b"mysql_native_password"[..])));
+        assert_eq!(read.attributes.pairs().collect::<Vec<_>>(), [(&b"_pid"[..], &b"7"[..])]);
+        for end in 0..payload.len() {
+            let _ = ChangeUser::parse(&payload[..end], ALL);
+        }
+    }
+
+    #[test]
+    fn old_and_odd_clients() {
+        let bare = ChangeUser::parse(b"\x11app\0\0\0", ALL).unwrap();
+        assert_eq!((bare.user, bare.reply, bare.schema, bare.collation), (&b"app"[..], &b""[..], None, None));
+        let no_plugin = ChangeUser::parse(b"\x11app\0\0test\0\x2d\0", ALL).unwrap();
+        assert_eq!((no_plugin.schema, no_plugin.collation, no_plugin.plugin), (Some(&b"test"[..]), Some(45), None));
+        let without = ChangeUser::parse(b"\x11app\0\0test\0\x2d\0x\0", CapabilityFlags::CLIENT_SECURE_CONNECTION);
+        assert_eq!(without.unwrap().plugin, None);
+        for payload in [&b""[..], b"\x03app\0\0\0", b"\x11app", b"\x11app\0\x14short", b"\x11app\0\0\0\x2d"] {
+            assert!(ChangeUser::parse(payload, ALL).is_err(), "{payload:?}");
+        }
+    }
+}
