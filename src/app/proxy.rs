@@ -22,7 +22,7 @@ use crate::config::{Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
 use crate::pool::{Pool, Server};
-use crate::protocol::auth::rsa::KeyPair;
+use crate::protocol::auth::rsa::Keys;
 use crate::session::Interner;
 
 /// Why a proxy could not start.
@@ -41,9 +41,6 @@ pub enum StartError {
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
-    /// No RSA key could be made.
-    #[error("cannot make an RSA key for passwords without TLS: {0}")]
-    Key(String),
     /// There is no server to connect to.
     #[error("backend.servers is empty")]
     NoServer,
@@ -190,7 +187,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         metrics: Arc::clone(metrics),
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
-        keys: Arc::new(KeyPair::generate().map_err(|error| StartError::Key(error.to_string()))?),
+        keys: Arc::new(Keys::default()),
         tasks: TaskTracker::new(),
         settings: Settings::new(config),
     })

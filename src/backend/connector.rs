@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::connection::TRACKERS;
-use super::{Account, Backend, Class, Collation, OpenError, QueryError, ServerFacts};
+use super::{Backend, Class, Collation, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
+use crate::net::tls::{self, TlsError};
 use crate::net::{Buffer, Stream, tcp};
-use crate::protocol::auth::Secret;
 use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
-use crate::protocol::handshake::as_client::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
+use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
 use crate::session::{BackendState, Charset, Interner, StateSpec};
 
 /// The largest packet of a login, in bytes.
@@ -55,7 +55,7 @@ impl Connector {
         buffer: usize,
         interner: Arc<Interner>,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, crate::net::tls::TlsError> {
+    ) -> Result<Self, TlsError> {
         let (tls, tls_wish) = match settings.tls.mode {
             BackendTlsMode::Off => (None, TlsWish::Off),
             BackendTlsMode::Preferred => (Some(()), TlsWish::Preferred),
@@ -64,9 +64,8 @@ impl Connector {
         let tls = match tls {
             None => None,
             Some(()) => {
-                let name = settings.tls.server_name.as_deref().unwrap_or(&endpoint.host).to_owned();
-                let name = crate::net::tls::server_name(&name)?;
-                Some((TlsConnector::from(crate::net::tls::client_config(&settings.tls)?), name))
+                let name = tls::server_name(&settings.tls, &endpoint.host)?;
+                Some((TlsConnector::from(tls::client_config(&settings.tls)?), name))
             }
         };
         Ok(Self {
@@ -335,7 +334,7 @@ fn lost(error: io::Error) -> OpenError {
 fn login_error(error: LoginError) -> OpenError {
     match error {
         LoginError::Server { code, state, message } => OpenError::server(code, state, message),
-        LoginError::TlsUnavailable => OpenError::ours(OpenResult::Tls, "backend.tls.mode is \"required\", but the server offers no TLS"),
+        LoginError::TlsNotOffered | LoginError::ClearWithoutTls => OpenError::ours(OpenResult::Tls, error.to_string()),
         other => OpenError::ours(OpenResult::Protocol, other.to_string()),
     }
 }

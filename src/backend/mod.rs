@@ -11,12 +11,14 @@ mod connector;
 mod error;
 mod facts;
 mod kill;
+mod loan;
 mod query;
 
-pub use account::Account;
+pub use account::{Account, AccountIds};
 pub use class::Class;
 pub use connection::Backend;
 pub use connector::Connector;
 pub use error::OpenError;
 pub use facts::{Collation, ServerFacts};
+pub use loan::Loan;
 pub use query::{QueryError, Rows};

@@ -12,7 +12,7 @@ use crate::backend::Connector;
 use crate::config::{Config, PoolMode};
 use crate::metrics::Metrics;
 use crate::pool::{Pool, Server};
-use crate::protocol::auth::rsa::KeyPair;
+use crate::protocol::auth::rsa::Keys;
 use crate::session::Interner;
 
 /// What all clients of one proxy share: built once, read only.
@@ -35,7 +35,7 @@ pub struct Door {
     /// Is a client without TLS refused?
     pub tls_required: bool,
     /// For passwords without TLS.
-    pub keys: Arc<KeyPair>,
+    pub keys: Arc<Keys>,
     /// The tasks of all clients.
     pub tasks: TaskTracker,
     /// The settings below, as configured.

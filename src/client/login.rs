@@ -12,10 +12,10 @@ use crate::backend::{Account, Class, QueryError, ServerFacts};
 use crate::metrics::LoginResult;
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
-use crate::protocol::auth::{Plugin, Secret};
+use crate::protocol::auth::{Nonce, Plugin, Secret};
 use crate::protocol::capability::{CapabilityFlags, NEVER_OFFERED};
 use crate::protocol::command::Command;
-use crate::protocol::handshake::as_server::{Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step};
+use crate::protocol::handshake::{Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -72,11 +72,8 @@ pub(super) async fn log_in(
             return (Some(stream), Err(turned));
         }
     };
-    let greeting = greeting(door, &facts, &stream, connection_id);
-    let policy = Policy {
-        tls_offered: greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL),
-        tls_required: door.tls_required && !matches!(stream, Stream::Unix(_)),
-    };
+    let greeting = greeting(door, &facts, connection_id);
+    let policy = policy(door, &stream);
     let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy);
     let mut out = BytesMut::new();
     machine.greet(&mut out);
@@ -97,8 +94,14 @@ pub(super) async fn change_user(
     Ok(guest)
 }
 
+/// How this client may log in.
+pub(super) fn policy(door: &Door, stream: &Stream) -> Policy {
+    let local = matches!(stream, Stream::Unix(_));
+    Policy { tls_offered: door.tls.is_some() && !local, tls_required: door.tls_required, local }
+}
+
 /// A salt without zero bytes, as servers make it.
-pub(super) fn salt() -> [u8; 20] {
+pub(super) fn salt() -> Nonce {
     std::array::from_fn(|_| rand::random_range(1..128))
 }
 
@@ -111,12 +114,10 @@ async fn facts(door: &Door) -> Result<Arc<ServerFacts>, Fault> {
 }
 
 /// The server's own greeting, minus what cannot be carried.
-fn greeting(door: &Door, facts: &ServerFacts, stream: &Stream, connection_id: u32) -> Greeting {
+pub(super) fn greeting(door: &Door, facts: &ServerFacts, connection_id: u32) -> Greeting {
     let mut capabilities = facts.capabilities - NEVER_OFFERED;
     // On MariaDB this bit is off in the greeting to say that extended capabilities follow: none are offered.
     capabilities |= CapabilityFlags::CLIENT_LONG_PASSWORD;
-    capabilities.set(CapabilityFlags::CLIENT_SSL, door.tls.is_some() && matches!(stream, Stream::Tcp(_)));
-    capabilities |= CapabilityFlags::CLIENT_PLUGIN_AUTH | CapabilityFlags::CLIENT_SECURE_CONNECTION;
     let native = facts.mariadb && !door.users.is_passthrough();
     Greeting {
         version: facts.version.clone(),
@@ -217,7 +218,7 @@ async fn admit(
     let door = threshold.door;
     let slot = door.users.enter(&request.user).map_err(|limit| {
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
-        (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.max }, LoginResult::Denied)
+        (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
     let account = door.users.account(&request.user, password);
     let class = Class::new(Arc::clone(&account), request.capabilities);
@@ -302,11 +303,14 @@ async fn misunderstood(
     machine: &ServerSide,
     error: &HandshakeError,
 ) -> Turned {
-    let (fault, result) = match error {
-        HandshakeError::InsecureTransport => (Fault::InsecureTransport, LoginResult::Denied),
-        _ => (Fault::BadHandshake, LoginResult::Garbage),
+    let result = match error.fault() {
+        HandshakeFault::Peer => LoginResult::Garbage,
+        HandshakeFault::Setup | HandshakeFault::Us => LoginResult::Denied,
     };
-    refuse(threshold, stream, machine.next_seq(), &fault, result).await;
+    if let Some(Answer { code, state, message }) = error.answer() {
+        let fault = Fault::Server { code, state, message: message.into() };
+        refuse(threshold, stream, machine.next_seq(), &fault, result).await;
+    }
     Turned::new(result, error)
 }
 

@@ -28,12 +28,6 @@ pub enum Fault {
         /// Did it send a password?
         using_password: bool,
     },
-    /// Plain connections are not allowed.
-    #[error("Connections using insecure transport are prohibited while --require_secure_transport=ON.")]
-    InsecureTransport,
-    /// The client does not speak our protocol.
-    #[error("Bad handshake")]
-    BadHandshake,
     /// Not logged in within `server.handshake_timeout`.
     #[error("The login was not finished within {seconds} s (server.handshake_timeout)")]
     HandshakeTimeout {
@@ -148,8 +142,6 @@ impl Fault {
         match self {
             Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } => (1040, *b"08004"),
             Self::Denied { .. } => (1045, *b"28000"),
-            Self::InsecureTransport => (3159, *b"HY000"),
-            Self::BadHandshake => (1043, *b"08S01"),
             Self::HandshakeTimeout { .. } => (1159, *b"08S01"),
             Self::Server { code, state, .. } | Self::NotRestored { code, state, .. } => (*code, *state),
             Self::Unreachable { .. } => (2003, *b"HY000"),
