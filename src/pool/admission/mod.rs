@@ -1,0 +1,1 @@
+//! The pure scheduler: events and `now` in, decisions out.
