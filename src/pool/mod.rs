@@ -1,6 +1,6 @@
 //! Who may use which backend connection, and when.
 //!
-//! Two layers. [`admission`] decides: events and `now` in, decisions out. The shell (`shell`, `queue`, `lease`, `dial`,
+//! Two layers. `admission` decides: events and `now` in, decisions out. The shell (`shell`, `queue`, `lease`, `dial`,
 //! `keeper`) keeps it behind one mutex, parks the idle connections, runs the dials and carries out the decisions.
 //!
 //! ```text
@@ -20,9 +20,14 @@
 //! Tests: `admission` from tables of events and against a model with random events, the shell with a dummy connector
 //! and paused time.
 
-pub mod admission;
+mod admission;
+mod dial;
+mod keeper;
 mod lease;
+mod queue;
 mod shell;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::hash::Hash;
