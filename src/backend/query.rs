@@ -25,6 +25,12 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Every field of every row.
+    #[must_use]
+    pub fn decode(&self) -> crate::session::Rows {
+        (0..self.rows.len()).map(|row| self.fields(row)).collect()
+    }
+
     /// The fields of one row; empty if there is no such row.
     #[must_use]
     pub fn fields(&self, row: usize) -> Vec<Option<Vec<u8>>> {

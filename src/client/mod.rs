@@ -4,6 +4,7 @@
 //! buffer, answer here ([`local`]) or lease a backend ([`lend`]) and relay one turn. [`registry`] knows who is there,
 //! so that a client can be killed, drained or counted. [`reply`] is the only place that words an error.
 
+mod command;
 mod door;
 pub mod listener;
 mod lend;
@@ -15,6 +16,7 @@ pub mod reply;
 mod serve;
 mod state;
 mod turn;
+mod watch;
 pub mod users;
 
-pub use door::Door;
+pub use door::{Door, Proven, Settings};

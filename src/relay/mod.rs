@@ -20,6 +20,7 @@ mod scan;
 mod turn;
 
 use std::io;
+use std::time::Duration;
 
 use bytes::BytesMut;
 
@@ -51,6 +52,8 @@ pub struct Order {
     pub reply: ReplyKind,
     /// The largest command in bytes.
     pub max_packet: usize,
+    /// How long the rest of a reply is read for a client that is gone.
+    pub patience: Duration,
 }
 
 /// What a turn tells whoever wants to know, as it passes.
@@ -82,7 +85,8 @@ pub struct Traffic {
     pub to_backend: u64,
 }
 
-/// Why a turn did not come to its end. The backend is then in the middle of something and of no further use.
+/// Why a turn did not come to its end. The backend is then in the middle of something and of no further use, unless
+/// [`Broken::finished_alone`].
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The client closed its connection, or its socket failed.
@@ -125,4 +129,6 @@ pub struct Broken {
     pub error: TurnError,
     /// Has the client seen a part of the reply? Then no error packet can be sent any more.
     pub reply_started: bool,
+    /// The client went away, but the reply was read to its end: the backend is as good as after any other turn.
+    pub finished_alone: bool,
 }

@@ -24,7 +24,7 @@ pub async fn turn<W: Witness>(
     witness: &mut W,
 ) -> Result<(), Broken> {
     debug_assert!(backend.buffer.is_empty(), "a reply left over from another turn");
-    let before = |error| Broken { error, reply_started: false };
+    let before = |error| Broken { error, reply_started: false, finished_alone: false };
     let sent = command::send(client, backend.stream, &mut order, traffic, witness).await.map_err(before)?;
     for _ in 0..order.prefix_replies {
         prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
@@ -94,7 +94,10 @@ async fn reply<W: Witness>(
         let bytes = if scan.translates() { &scan.out } else { front };
         if !bytes.is_empty() {
             traffic.to_client += bytes.len() as u64;
-            command::write(client.stream, bytes).await.map_err(TurnError::ClientGone)?;
+            if let Err(error) = command::write(client.stream, bytes).await {
+                backend.buffer.consume(n);
+                return Err(TurnError::ClientGone(error));
+            }
         }
         scan.out.clear();
         backend.buffer.consume(n);
