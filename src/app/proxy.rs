@@ -47,7 +47,6 @@ pub enum StartError {
 }
 
 /// A running proxy.
-#[derive(Debug)]
 pub struct Proxy {
     door: Arc<Door>,
     addresses: Vec<SocketAddr>,
@@ -200,7 +199,8 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<SocketAddr>, Vec<PathBu
     for listen in &config.server.listen {
         match listen {
             Listen::Tcp(address) => {
-                let failed = |error| StartError::Listen { address: address.to_string(), setting: "server.listen", error };
+                let failed =
+                    |error| StartError::Listen { address: address.to_string(), setting: "server.listen", error };
                 let socket = tcp::listen(*address, config.server.backlog, config.server.reuse_port).map_err(failed)?;
                 addresses.push(socket.local_addr().map_err(failed)?);
                 listeners.push(Listener::Tcp(socket));

@@ -1,6 +1,7 @@
 //! Dialing: from an address to a logged-in connection with its trackers on. The only place that connects.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +32,6 @@ const MAX_LOGIN_PACKET: usize = 64 << 10;
 const LOGIN_COLLATION: u8 = 45;
 
 /// Opens connections to one server.
-#[derive(Debug)]
 pub struct Connector {
     endpoint: Endpoint,
     connect_timeout: Duration,
@@ -42,6 +42,12 @@ pub struct Connector {
     facts: ArcSwapOption<ServerFacts>,
     interner: Arc<Interner>,
     metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
 }
 
 impl Connector {
@@ -252,16 +258,19 @@ impl Backend {
     /// # Errors
     /// As [`Backend::query`].
     pub async fn read_charset(&mut self) -> Result<Charset, QueryError> {
-        self.ask_charset("SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
-                          @@collation_connection")
-            .await
+        self.ask_charset(
+            "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
+                          @@collation_connection",
+        )
+        .await
     }
 
     async fn ask_charset(&mut self, sql: &str) -> Result<Charset, QueryError> {
         let rows = self.query(sql).await?;
-        let mut fields = rows.fields(0).into_iter().map(|field| {
-            field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str())
-        });
+        let mut fields = rows
+            .fields(0)
+            .into_iter()
+            .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
         let mut next = || fields.next().flatten();
         let (client, connection, results, collation) = (next(), next(), next(), next());
         Ok(Charset {

@@ -39,7 +39,10 @@ impl ServerFacts {
     /// gets the server's default, as do character sets that no client can speak.
     #[must_use]
     pub fn charset(&self, collation: u16) -> Charset {
-        let known = self.collations.get(&collation).filter(|it| !matches!(&*it.charset, "ucs2" | "utf16" | "utf16le" | "utf32"));
+        let known = self
+            .collations
+            .get(&collation)
+            .filter(|it| !matches!(&*it.charset, "ucs2" | "utf16" | "utf16le" | "utf32"));
         match known {
             Some(it) => Charset::names(&it.charset, &it.name),
             None => self.default_charset.clone(),

@@ -35,7 +35,7 @@ impl Rows {
     #[must_use]
     pub fn fields(&self, row: usize) -> Vec<Option<Vec<u8>>> {
         let Some(row) = self.rows.get(row) else { return Vec::new() };
-        text_row(row).map(|field| field.ok().flatten().map(<[u8]>::to_vec)).collect()
+        text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect()
     }
 }
 
@@ -84,7 +84,9 @@ impl Backend {
             let (class, packet) = self.packet(&mut reply, &mut refused).await?;
             total += packet.len();
             if total > MAX_REPLY {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer to our question is too large").into());
+                return Err(
+                    io::Error::new(io::ErrorKind::InvalidData, "the answer to our question is too large").into()
+                );
             }
             match class {
                 Class::Column => rows.columns.push(packet),

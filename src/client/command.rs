@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use bytes::BytesMut;
 
+use super::packets;
 use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
-use super::packets;
 use crate::metrics::Goodbye;
 use crate::protocol::command::{Command, ReplyKind};
 use crate::sql::{self, Effects};

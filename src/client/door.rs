@@ -18,7 +18,6 @@ use crate::protocol::auth::rsa::Keys;
 use crate::session::Interner;
 
 /// What all clients of one proxy share: built once, read only.
-#[derive(Debug)]
 pub struct Door {
     /// Who may come in.
     pub users: Users,

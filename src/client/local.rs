@@ -146,8 +146,12 @@ impl Client {
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
-        let mut threshold =
-            Threshold { door: &door, buffer: &mut self.buffer, host: &self.host, owner: u64::from(self.registered.entry.id) };
+        let mut threshold = Threshold {
+            door: &door,
+            buffer: &mut self.buffer,
+            host: &self.host,
+            owner: u64::from(self.registered.entry.id),
+        };
         let changed = login::change_user(&mut threshold, &mut self.stream, &mut machine, step);
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
             Ok(Ok(guest)) => {
@@ -183,7 +187,9 @@ impl Client {
         Some(Ok(match plain {
             Plain::ShowWarnings => memory.list.clone().unwrap_or_default(),
             Plain::ShowErrors => {
-                let is_error = |row: &Vec<_>| row.first().is_some_and(|level: &Option<Vec<u8>>| level.as_deref() == Some(b"Error"));
+                let is_error = |row: &Vec<_>| {
+                    row.first().is_some_and(|level: &Option<Vec<u8>>| level.as_deref() == Some(b"Error"))
+                };
                 memory.list.iter().flatten().filter(|row| is_error(row)).cloned().collect()
             }
             Plain::CountWarnings | Plain::WarningCount(_) => number(memory.warnings),

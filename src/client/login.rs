@@ -15,8 +15,10 @@ use crate::pool::{Lease, Server};
 use crate::protocol::auth::{Nonce, Plugin, Secret};
 use crate::protocol::capability::{CapabilityFlags, NEVER_OFFERED};
 use crate::protocol::command::Command;
+use crate::protocol::handshake::{
+    Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
+};
 use crate::session::{Options, Session, StateSpec};
-use crate::protocol::handshake::{Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -321,7 +323,6 @@ async fn misunderstood(
 }
 
 fn gone(error: io::Error) -> Turned {
-    let result =
-        if error.kind() == io::ErrorKind::InvalidData { LoginResult::Garbage } else { LoginResult::Gone };
+    let result = if error.kind() == io::ErrorKind::InvalidData { LoginResult::Garbage } else { LoginResult::Gone };
     Turned::new(result, error)
 }

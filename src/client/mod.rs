@@ -6,8 +6,8 @@
 
 mod command;
 mod door;
-pub mod listener;
 mod lend;
+pub mod listener;
 mod local;
 mod login;
 mod packets;
@@ -16,7 +16,7 @@ pub mod reply;
 mod serve;
 mod state;
 mod turn;
-mod watch;
 pub mod users;
+mod watch;
 
 pub use door::{Door, Proven, Settings};

@@ -214,7 +214,8 @@ pub fn rows(
         packet_with(out, seq, |out| eof.encode(out));
     } else {
         let header = OkPacket::END;
-        let end = OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+        let end =
+            OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
         let tracks = client.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
         packet_with(out, seq, |out| end.encode(out, tracks));
     }

@@ -22,6 +22,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::packet::session_track::Told;
 use crate::session::{PinSet, Session};
 
 /// How long the last act of a session may take: resetting the backend it leaves behind.
@@ -56,6 +57,8 @@ pub(super) struct Client {
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
     pub(super) status: StatusFlags,
+    /// What the client has been told of its transaction.
+    pub(super) told: Told,
     /// Turns relayed.
     pub(super) turns: u64,
 }
@@ -64,7 +67,8 @@ pub(super) struct Client {
 pub(super) async fn welcome(door: Arc<Door>, stream: Stream, registered: Registered, address: Option<IpAddr>) {
     let started = tokio::time::Instant::now();
     let id = registered.entry.id;
-    let host: Box<str> = address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
+    let host: Box<str> =
+        address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
     let metrics = Arc::clone(&door.metrics);
     let gauge = StateGauge::new(Arc::clone(&metrics), ClientState::Handshake);
     let log = door.settings.log_connections;
@@ -132,6 +136,7 @@ async fn enter(
         moved: false,
         command_sent: true,
         status,
+        told: Told::default(),
         turns: 0,
     })
 }
@@ -201,9 +206,7 @@ impl Client {
                 Poll::Ready(Err(error)) => return Poll::Ready(Wake::Closed(goodbye_of(&error))),
                 Poll::Pending => {}
             }
-            if !draining
-                && let Poll::Ready(summons) = summoned.as_mut().poll(cx)
-            {
+            if !draining && let Poll::Ready(summons) = summoned.as_mut().poll(cx) {
                 // What is open may be finished; the drain has a limit of its own, and ends with a kill.
                 if summons != Summons::Drain || !self.session.pins().intersects(PinSet::OPEN_WORK) {
                     return Poll::Ready(Wake::Summoned(summons));

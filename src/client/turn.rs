@@ -220,7 +220,7 @@ impl Client {
         let backend = &mut **lease;
         let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
         let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door.metrics, streamed);
+        let mut watch = Watch::new(&mut self.session, &mut self.status, &mut self.told, &self.door.metrics, streamed);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         relayed

@@ -55,6 +55,12 @@ impl Users {
         }
     }
 
+    /// Are passwords taken from clients and verified by the server?
+    #[must_use]
+    pub fn is_passthrough(&self) -> bool {
+        self.mode == config::AuthMode::Passthrough
+    }
+
     /// What is known about a user.
     #[must_use]
     pub fn look_up(&self, user: &str, now: Instant) -> Credentials {

@@ -1,10 +1,12 @@
 //! What the session learns while its turn passes by.
 
+use bytes::BytesMut;
+
 use crate::metrics::Metrics;
 use crate::protocol::capability::StatusFlags;
 use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
-use crate::protocol::packet::session_track::Wishes;
+use crate::protocol::packet::session_track::Told;
 use crate::protocol::response::{Body, End};
 use crate::relay::Witness;
 use crate::session::Session;
@@ -14,6 +16,7 @@ use crate::sql::Lexer;
 pub(super) struct Watch<'a> {
     session: &'a mut Session,
     status: &'a mut StatusFlags,
+    told: &'a mut Told,
     metrics: &'a Metrics,
     /// Reads a text that was too large to be read beforehand.
     lexer: Option<Lexer>,
@@ -26,11 +29,12 @@ impl<'a> Watch<'a> {
     pub(super) fn new(
         session: &'a mut Session,
         status: &'a mut StatusFlags,
+        told: &'a mut Told,
         metrics: &'a Metrics,
         streamed: bool,
     ) -> Self {
         let lexer = streamed.then(|| Lexer::new(session.mode()));
-        Self { session, status, metrics, lexer, code_passed: false, sent: false }
+        Self { session, status, told, metrics, lexer, code_passed: false, sent: false }
     }
 
     /// Is the whole command on its way?
@@ -92,7 +96,7 @@ impl Witness for Watch<'_> {
         self.status.remove(StatusFlags::SERVER_MORE_RESULTS_EXISTS | StatusFlags::SERVER_SESSION_STATE_CHANGED);
     }
 
-    fn wishes(&self) -> &Wishes {
-        self.session.wishes()
+    fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
+        self.session.wishes().filter(self.told, changes, out)
     }
 }

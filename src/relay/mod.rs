@@ -26,7 +26,7 @@ use bytes::BytesMut;
 
 use crate::net::{Buffer, Stream};
 use crate::protocol::command::ReplyKind;
-use crate::protocol::packet::{prepare::PrepareOk, session_track::Wishes};
+use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{End, ReplyError};
 
 pub use dialect::Dialect;
@@ -68,8 +68,8 @@ pub trait Witness {
     fn prepared(&mut self, prepared: &PrepareOk);
     /// The result of a statement ended.
     fn end(&mut self, end: &End<'_>);
-    /// Which session trackers the client asked for.
-    fn wishes(&self) -> &Wishes;
+    /// Appends those of the tracked changes that the client asked for. Is there anything to tell it?
+    fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool;
 }
 
 /// What went over the wire in one turn, in bytes.
