@@ -20,7 +20,7 @@ use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
 use crate::net::{Buffer, Stream, tcp};
-use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
+use crate::protocol::capability::BACKEND_ALWAYS;
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
 use crate::session::{BackendState, Charset, Interner, State, StateSpec};

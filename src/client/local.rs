@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use super::lend;
 use super::login::{self, Threshold};
 use super::registry::Summons;
 use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
-use super::{lend, packets};
 use crate::backend::{Class, QueryError};
 use crate::metrics::{CloseReason, Goodbye, LoginResult};
 use crate::pool::{Lease, Server};

@@ -34,7 +34,7 @@ pub(super) struct Guest {
     /// The collation number of the handshake.
     pub(super) collation: u16,
     /// Its place among the user's clients.
-    pub(super) slot: UserSlot,
+    _slot: UserSlot,
 }
 
 /// A client that may not.
@@ -245,7 +245,7 @@ async fn admit(
         schema: request.schema.clone(),
         capabilities: request.capabilities,
         collation: request.collation,
-        slot,
+        _slot: slot,
     })
 }
 
