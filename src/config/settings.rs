@@ -1,5 +1,6 @@
 //! Settings as meant: checked, with units applied. What the other rooms receive.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct Config {
     pub runtime: Runtime,
     /// What is logged, and how.
     pub log: Log,
+    /// What the operator should look at although it is no mistake; logged at start.
+    pub warnings: Vec<String>,
 }
 
 /// One address to listen on.
@@ -200,7 +203,7 @@ pub struct Auth {
 }
 
 /// `[[auth.users]]`
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct User {
     /// The name that the client gives.
     pub name: String,
@@ -212,6 +215,18 @@ pub struct User {
     pub backend_user: Option<String>,
 }
 
+/// Without the password, so that no log line and no panic message can show it.
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User")
+            .field("name", &self.name)
+            .field("password", &"...")
+            .field("max_clients", &self.max_clients)
+            .field("backend_user", &self.backend_user)
+            .finish()
+    }
+}
+
 /// `[metrics]`
 #[derive(Clone, Debug, Default)]
 pub struct MetricsPage {
@@ -220,7 +235,7 @@ pub struct MetricsPage {
 }
 
 /// `[runtime]`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Runtime {
     /// Worker threads; 0 (the default) is one per core.
     pub threads: usize,
@@ -302,12 +317,6 @@ impl Default for Limits {
 impl Default for Auth {
     fn default() -> Self {
         Self { mode: AuthMode::default(), remember: Duration::from_secs(600), remember_max: 10_000, users: Vec::new() }
-    }
-}
-
-impl Default for Runtime {
-    fn default() -> Self {
-        Self { threads: 0 }
     }
 }
 

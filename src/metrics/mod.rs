@@ -7,6 +7,7 @@
 mod backend;
 mod client;
 mod family;
+pub mod http;
 mod pool;
 mod relay;
 mod session;

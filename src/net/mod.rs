@@ -1,3 +1,11 @@
-//! Sockets: options, TLS, the stream enum, buffers lent only while bytes are in flight.
+//! Sockets: every option, TLS, one stream type, and buffers that are lent only while bytes are in flight.
+//!
+//! Knows what a byte stream is and nothing of what the bytes mean. Tested over loopback on port 0.
 
+pub mod buffer;
+pub mod stream;
+pub mod tcp;
 pub mod tls;
+
+pub use buffer::Buffer;
+pub use stream::Stream;

@@ -1,0 +1,345 @@
+//! Who is connected: ids, limits, and the three ways to reach a client from outside (kill, drain, idle timeout).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::metrics::Limit;
+
+/// Ids start here, far above any server's own, so that a server's id is never taken for a client's.
+const FIRST_ID: u32 = 1 << 30;
+
+/// What somebody else wants of a client. The first wish stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Summons {
+    /// KILL CONNECTION
+    Kill = 1,
+    /// The proxy is shutting down: leave when nothing is open.
+    Drain = 2,
+    /// Idle for longer than `server.idle_timeout`.
+    IdleTimeout = 3,
+}
+
+/// What the outside knows of one client.
+#[derive(Debug)]
+pub struct Entry {
+    /// The id that the greeting showed.
+    pub id: u32,
+    address: Option<IpAddr>,
+    user: Mutex<Option<Arc<str>>>,
+    wake: Notify,
+    summons: AtomicU8,
+    /// In seconds of the registry's clock.
+    active: AtomicU32,
+    running: Mutex<Running>,
+    killed: Notify,
+}
+
+/// The backend that works for a client now, and who is about to kill its statement.
+#[derive(Debug, Default)]
+struct Running {
+    thread_id: Option<u32>,
+    kills: u32,
+    was_killed: bool,
+}
+
+impl Entry {
+    /// What is wanted of this client, if anything.
+    #[must_use]
+    pub fn summons(&self) -> Option<Summons> {
+        match self.summons.load(Ordering::Acquire) {
+            1 => Some(Summons::Kill),
+            2 => Some(Summons::Drain),
+            3 => Some(Summons::IdleTimeout),
+            _ => None,
+        }
+    }
+
+    /// Resolves when something is wanted of this client.
+    pub async fn summoned(&self) -> Summons {
+        loop {
+            let woken = self.wake.notified();
+            if let Some(summons) = self.summons() {
+                return summons;
+            }
+            woken.await;
+        }
+    }
+
+    /// Wants something of this client. A kill overrides the rest.
+    pub fn summon(&self, summons: Summons) {
+        let set = if summons == Summons::Kill {
+            self.summons.swap(summons as u8, Ordering::AcqRel) != summons as u8
+        } else {
+            self.summons.compare_exchange(0, summons as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        if set {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Who logged in.
+    pub fn logged_in(&self, user: Arc<str>) {
+        *self.user.lock() = Some(user);
+    }
+
+    /// The name given at login.
+    #[must_use]
+    pub fn user(&self) -> Option<Arc<str>> {
+        self.user.lock().clone()
+    }
+
+    /// From here on a kill means this backend's statement.
+    pub fn runs_on(&self, thread_id: u32) {
+        let mut running = self.running.lock();
+        running.thread_id = Some(thread_id);
+        running.was_killed = false;
+    }
+
+    /// From here on a kill finds nothing to hit. Resolves once those under way have arrived; true if there were any,
+    /// and the backend may then still hold a kill that has not been noticed.
+    pub async fn runs_nothing(&self) -> bool {
+        loop {
+            let arrived = self.killed.notified();
+            {
+                let mut running = self.running.lock();
+                running.thread_id = None;
+                if running.kills == 0 {
+                    return running.was_killed;
+                }
+            }
+            arrived.await;
+        }
+    }
+
+    /// The thread whose statement a kill must hit, held in place until the guard is dropped.
+    #[must_use]
+    pub fn aim(self: &Arc<Self>) -> Option<Aim> {
+        let mut running = self.running.lock();
+        let thread_id = running.thread_id?;
+        running.kills += 1;
+        running.was_killed = true;
+        Some(Aim { entry: Arc::clone(self), thread_id })
+    }
+}
+
+/// The right to kill what runs on one server thread: while it exists, the client keeps that backend.
+#[derive(Debug)]
+pub struct Aim {
+    entry: Arc<Entry>,
+    /// The server's id of the connection.
+    pub thread_id: u32,
+}
+
+impl Drop for Aim {
+    fn drop(&mut self) {
+        self.entry.running.lock().kills -= 1;
+        self.entry.killed.notify_one();
+    }
+}
+
+/// All clients of one proxy.
+#[derive(Debug)]
+pub struct Registry {
+    inner: Mutex<Inner>,
+    started: Instant,
+    now: AtomicU32,
+    max_clients: usize,
+    max_per_address: usize,
+}
+
+#[derive(Debug)]
+struct Inner {
+    clients: HashMap<u32, Arc<Entry>>,
+    per_address: HashMap<IpAddr, usize>,
+    next_id: u32,
+}
+
+impl Registry {
+    /// An empty registry; `max_per_address` 0 is no limit.
+    #[must_use]
+    pub fn new(max_clients: usize, max_per_address: usize) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Mutex::new(Inner { clients: HashMap::new(), per_address: HashMap::new(), next_id: FIRST_ID }),
+            started: Instant::now(),
+            now: AtomicU32::new(0),
+            max_clients,
+            max_per_address,
+        })
+    }
+
+    /// Takes a client in.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Registered, Limit> {
+        let mut inner = self.inner.lock();
+        if inner.clients.len() >= self.max_clients {
+            return Err(Limit::MaxClients);
+        }
+        let counted = address.filter(|_| self.max_per_address > 0);
+        if let Some(address) = counted {
+            let count = inner.per_address.entry(address).or_default();
+            if *count >= self.max_per_address {
+                return Err(Limit::MaxClientsPerAddress);
+            }
+            *count += 1;
+        }
+        let id = loop {
+            let id = inner.next_id;
+            inner.next_id = id.checked_add(1).unwrap_or(FIRST_ID);
+            if !inner.clients.contains_key(&id) {
+                break id;
+            }
+        };
+        let entry = Arc::new(Entry {
+            id,
+            address: counted,
+            user: Mutex::new(None),
+            wake: Notify::new(),
+            summons: AtomicU8::new(0),
+            active: AtomicU32::new(self.now.load(Ordering::Relaxed)),
+            running: Mutex::new(Running::default()),
+            killed: Notify::new(),
+        });
+        inner.clients.insert(id, Arc::clone(&entry));
+        Ok(Registered { registry: Arc::clone(self), entry })
+    }
+
+    /// How many clients there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.lock().clients.len()
+    }
+
+    /// Is nobody there?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The client with this id.
+    #[must_use]
+    pub fn find(&self, id: u32) -> Option<Arc<Entry>> {
+        self.inner.lock().clients.get(&id).cloned()
+    }
+
+    /// Wants something of every client.
+    pub fn summon_all(&self, summons: Summons) {
+        let all: Vec<_> = self.inner.lock().clients.values().cloned().collect();
+        for entry in all {
+            entry.summon(summons);
+        }
+    }
+
+    /// Keeps the coarse clock and summons the clients that were idle for `timeout` (zero: never). Runs until dropped.
+    pub async fn sweep(self: Arc<Self>, timeout: Duration) {
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tick.tick().await;
+            let now = u32::try_from(self.started.elapsed().as_secs()).unwrap_or(u32::MAX);
+            self.now.store(now, Ordering::Relaxed);
+            let timeout = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
+            if timeout == 0 || now % timeout.div_ceil(20) != 0 {
+                continue;
+            }
+            let overdue: Vec<_> = {
+                let inner = self.inner.lock();
+                let idle = |entry: &Entry| {
+                    now.saturating_sub(entry.active.load(Ordering::Relaxed)) > timeout
+                        && entry.running.lock().thread_id.is_none()
+                };
+                inner.clients.values().filter(|entry| idle(entry)).cloned().collect()
+            };
+            for entry in overdue {
+                entry.summon(Summons::IdleTimeout);
+            }
+        }
+    }
+}
+
+/// A client's place in the registry, given up when dropped.
+#[derive(Debug)]
+pub struct Registered {
+    registry: Arc<Registry>,
+    /// What the outside knows of the client.
+    pub entry: Arc<Entry>,
+}
+
+impl Registered {
+    /// The client did something.
+    pub fn touch(&self) {
+        self.entry.active.store(self.registry.now.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut inner = self.registry.inner.lock();
+        inner.clients.remove(&self.entry.id);
+        if let Some(address) = self.entry.address
+            && let Some(count) = inner.per_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                inner.per_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_kept_and_places_given_up() {
+        let registry = Registry::new(2, 1);
+        let here = Some(IpAddr::from([127, 0, 0, 1]));
+        let first = registry.enter(here).unwrap();
+        assert_eq!(registry.enter(here).unwrap_err(), Limit::MaxClientsPerAddress);
+        let second = registry.enter(None).unwrap();
+        assert_eq!(registry.enter(None).unwrap_err(), Limit::MaxClients);
+        assert_ne!(first.entry.id, second.entry.id);
+        drop(first);
+        assert_eq!(registry.len(), 1);
+        assert!(registry.enter(here).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_backend_is_kept_until_every_kill_aimed_at_it_has_arrived() {
+        let registry = Registry::new(2, 0);
+        let client = registry.enter(None).unwrap();
+        assert!(client.entry.aim().is_none());
+        client.entry.runs_on(7);
+        let aim = client.entry.aim().unwrap();
+        assert_eq!(aim.thread_id, 7);
+        let entry = Arc::clone(&client.entry);
+        let done = tokio::spawn(async move { entry.runs_nothing().await });
+        tokio::task::yield_now().await;
+        assert!(!done.is_finished());
+        drop(aim);
+        assert!(done.await.unwrap());
+        assert!(client.entry.aim().is_none());
+        client.entry.runs_on(8);
+        assert!(!client.entry.runs_nothing().await);
+    }
+
+    #[tokio::test]
+    async fn the_first_wish_stands_but_a_kill_overrides() {
+        let registry = Registry::new(1, 0);
+        let client = registry.enter(None).unwrap();
+        client.entry.summon(Summons::Drain);
+        client.entry.summon(Summons::IdleTimeout);
+        assert_eq!(client.entry.summoned().await, Summons::Drain);
+        client.entry.summon(Summons::Kill);
+        assert_eq!(client.entry.summoned().await, Summons::Kill);
+    }
+}

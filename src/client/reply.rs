@@ -1,0 +1,183 @@
+//! The packets that the proxy itself sends to clients. The only place that words an error.
+
+use bytes::BytesMut;
+
+use crate::protocol::capability::StatusFlags;
+use crate::protocol::frame::packet_with;
+use crate::protocol::packet::err::ErrPacket;
+use crate::protocol::packet::ok::OkPacket;
+
+/// Everything that can be wrong, in the words that a client gets: who, what, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// `server.max_clients` and kin.
+    #[error("Too many connections: {limit} is {value}")]
+    TooManyClients {
+        /// The setting's name.
+        limit: &'static str,
+        /// Its value.
+        value: usize,
+    },
+    /// Wrong user or password.
+    #[error("Access denied for user '{user}'@'{host}' (using password: {})", if *using_password { "YES" } else { "NO" })]
+    Denied {
+        /// As the client gave it.
+        user: String,
+        /// Where the client comes from.
+        host: String,
+        /// Did it send a password?
+        using_password: bool,
+    },
+    /// Plain connections are not allowed.
+    #[error("Connections using insecure transport are prohibited while --require_secure_transport=ON.")]
+    InsecureTransport,
+    /// The client does not speak our protocol.
+    #[error("Bad handshake")]
+    BadHandshake,
+    /// Not logged in within `server.handshake_timeout`.
+    #[error("The login was not finished within {seconds} s (server.handshake_timeout)")]
+    HandshakeTimeout {
+        /// The setting, in seconds.
+        seconds: u64,
+    },
+    /// What the server said, in its own words.
+    #[error("{message}")]
+    Server {
+        /// MySQL error code.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// The server's message.
+        message: String,
+    },
+    /// The server cannot be reached.
+    #[error("Can't connect to the MySQL server behind the proxy: {reason}")]
+    Unreachable {
+        /// What the connector says.
+        reason: String,
+    },
+    /// No backend within `scheduler.queue_timeout`.
+    #[error(
+        "Too many connections: no backend connection became free within {waited_ms} ms (scheduler.queue_timeout is \
+         {limit_ms} ms, pool.max_connections is {pool})"
+    )]
+    QueueTimeout {
+        /// How long the client waited, in milliseconds.
+        waited_ms: u128,
+        /// The setting, in milliseconds.
+        limit_ms: u128,
+        /// `pool.max_connections`
+        pool: usize,
+    },
+    /// `scheduler.max_waiting` wait already.
+    #[error("Too many connections: {limit} commands wait for a backend connection already (scheduler.max_waiting)")]
+    QueueFull {
+        /// The setting.
+        limit: usize,
+    },
+    /// The backend was lost in the middle of a turn.
+    #[error("Lost connection to MySQL server during query: {reason}")]
+    BackendLost {
+        /// What the socket said.
+        reason: String,
+    },
+    /// The session's state could not be brought to a backend.
+    #[error("The session could not be continued on another server connection: {message}")]
+    NotRestored {
+        /// MySQL error code.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// The server's message.
+        message: String,
+    },
+    /// A command larger than `limits.max_packet`.
+    #[error("Got a packet bigger than 'max_allowed_packet' bytes (the proxy's limits.max_packet is {limit})")]
+    PacketTooLarge {
+        /// The setting, in bytes.
+        limit: usize,
+    },
+    /// Packets out of order.
+    #[error("Got packets out of order")]
+    PacketsOutOfOrder,
+    /// A command that cannot be carried.
+    #[error("{command} is not supported through a connection multiplexer; connect to the server itself")]
+    Unsupported {
+        /// The command's name.
+        command: &'static str,
+    },
+    /// A command that nobody knows.
+    #[error("Unknown command")]
+    UnknownCommand,
+    /// KILL of an id that is not a client's.
+    #[error("Unknown thread id: {id}")]
+    UnknownThread {
+        /// As given.
+        id: u64,
+    },
+    /// KILL of somebody else's session.
+    #[error("You are not owner of thread {id}")]
+    NotOwner {
+        /// As given.
+        id: u64,
+    },
+    /// A statement about the one before it, which ran on a backend that has been handed on.
+    #[error(
+        "This statement reads {what} of a statement that ran on another server connection; send both in one \
+         multi-statement, or read it by a statement of its own: SELECT {what}"
+    )]
+    DiagnosticsGone {
+        /// ROW_COUNT() and kin.
+        what: &'static str,
+    },
+    /// The session was killed.
+    #[error("Connection was killed")]
+    Killed,
+    /// The proxy is shutting down.
+    #[error("Server shutdown in progress")]
+    Shutdown,
+    /// Idle for too long.
+    #[error("The client was disconnected by the server because of inactivity (server.idle_timeout)")]
+    IdleTimeout,
+}
+
+impl Fault {
+    /// The MySQL error code and SQLSTATE.
+    #[must_use]
+    pub fn code(&self) -> (u16, [u8; 5]) {
+        match self {
+            Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } => (1040, *b"08004"),
+            Self::Denied { .. } => (1045, *b"28000"),
+            Self::InsecureTransport => (3159, *b"HY000"),
+            Self::BadHandshake => (1043, *b"08S01"),
+            Self::HandshakeTimeout { .. } => (1159, *b"08S01"),
+            Self::Server { code, state, .. } | Self::NotRestored { code, state, .. } => (*code, *state),
+            Self::Unreachable { .. } => (2003, *b"HY000"),
+            Self::BackendLost { .. } => (2013, *b"HY000"),
+            Self::PacketTooLarge { .. } => (1153, *b"08S01"),
+            Self::PacketsOutOfOrder => (1156, *b"08S01"),
+            Self::Unsupported { .. } | Self::DiagnosticsGone { .. } => (1235, *b"42000"),
+            Self::UnknownCommand => (1047, *b"08S01"),
+            Self::UnknownThread { .. } => (1094, *b"HY000"),
+            Self::NotOwner { .. } => (1095, *b"HY000"),
+            Self::Killed => (3169, *b"HY000"),
+            Self::Shutdown => (1053, *b"08S01"),
+            Self::IdleTimeout => (4031, *b"HY000"),
+        }
+    }
+
+    /// Appends the error as a packet.
+    pub fn write(&self, out: &mut BytesMut, seq: u8) {
+        let (code, state) = self.code();
+        let message = self.to_string();
+        // Before the greeting a client does not know of SQLSTATEs: servers leave them out there.
+        let state = (seq > 0).then_some(state);
+        packet_with(out, seq, |out| ErrPacket { code, state, message: message.as_bytes() }.encode(out));
+    }
+}
+
+/// Appends a plain OK.
+pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, client_tracks: bool) {
+    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+    packet_with(out, seq, |out| ok.encode(out, client_tracks));
+}

@@ -1,0 +1,107 @@
+//! One type for every kind of byte stream: TCP, Unix, TLS from either end.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+/// A connected byte stream.
+#[derive(Debug)]
+pub enum Stream {
+    /// Plain TCP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+    /// TLS over TCP, we are the server.
+    TlsServer(Box<server::TlsStream<TcpStream>>),
+    /// TLS over TCP, we are the client.
+    TlsClient(Box<client::TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Are the bytes encrypted?
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::TlsServer(_) | Self::TlsClient(_))
+    }
+
+    /// Wraps a plain TCP stream in TLS, as the server.
+    ///
+    /// # Errors
+    /// What the handshake says; anything but plain TCP is `InvalidInput`.
+    pub async fn accept_tls(self, acceptor: &TlsAcceptor) -> io::Result<Self> {
+        match self {
+            Self::Tcp(tcp) => Ok(Self::TlsServer(Box::new(acceptor.accept(tcp).await?))),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS starts on a plain TCP stream only")),
+        }
+    }
+
+    /// Wraps a plain TCP stream in TLS, as the client of a server called `name`.
+    ///
+    /// # Errors
+    /// What the handshake says; anything but plain TCP is `InvalidInput`.
+    pub async fn connect_tls(
+        self,
+        connector: &TlsConnector,
+        name: rustls::pki_types::ServerName<'static>,
+    ) -> io::Result<Self> {
+        match self {
+            Self::Tcp(tcp) => Ok(Self::TlsClient(Box::new(connector.connect(name, tcp).await?))),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS starts on a plain TCP stream only")),
+        }
+    }
+
+    /// Is this idle stream still open and silent? Costs a system call only if something happened to it.
+    pub fn is_silent(&mut self) -> bool {
+        let mut byte = [0; 1];
+        let mut room = ReadBuf::new(&mut byte);
+        Pin::new(self).poll_read(&mut Context::from_waker(Waker::noop()), &mut room).is_pending()
+    }
+}
+
+/// Calls the same method on whatever stream it is.
+macro_rules! each {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($stream) => $call,
+            Stream::Unix($stream) => $call,
+            Stream::TlsServer($stream) => $call,
+            Stream::TlsClient($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        each!(self, stream => Pin::new(stream).poll_write(cx, buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,229 @@
+//! From the backend to the client: which bytes may go on, and what they become on the way.
+
+use bytes::BytesMut;
+
+use super::{Dialect, TurnError, Witness};
+use crate::net::Buffer;
+use crate::protocol::capability::StatusFlags;
+use crate::protocol::command::ReplyKind;
+use crate::protocol::frame::{HEADER, Header, packet_with};
+use crate::protocol::packet::eof::EofPacket;
+use crate::protocol::response::{Body, Class, Event, Reply};
+
+/// The largest packet that must be seen as a whole (an OK with its trackers, an error): more is a protocol error.
+const MAX_WHOLE: usize = 16 << 20;
+
+/// The state of scanning one reply.
+#[derive(Debug)]
+pub(super) struct Scan {
+    reply: Reply,
+    dialect: Dialect,
+    /// Bytes of the current frame that pass unseen.
+    blind: usize,
+    /// What an old client gets instead of the backend's bytes; unused if the dialects agree.
+    pub(super) out: BytesMut,
+    /// How many packets the client has seen more than the backend sent.
+    pub(super) shift: u8,
+    /// An EOF is due in front of the next packet, unless that packet takes its place.
+    owes_eof: bool,
+    last_seq: u8,
+}
+
+/// Why scanning paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// All that was read is scanned; read on.
+    More,
+    /// The client must send a file now.
+    Infile,
+    /// The reply is over.
+    Done,
+}
+
+impl Scan {
+    pub(super) fn new(kind: ReplyKind, dialect: Dialect) -> Self {
+        Self {
+            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks),
+            dialect,
+            blind: 0,
+            out: BytesMut::new(),
+            shift: 0,
+            owes_eof: false,
+            last_seq: 0,
+        }
+    }
+
+    pub(super) fn translates(&self) -> bool {
+        self.dialect.translates()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.reply.is_done()
+    }
+
+    pub(super) fn infile_sent(&mut self) {
+        self.reply.infile_sent();
+    }
+
+    /// Scans what was read. Returns how many bytes at the buffer's front are dealt with; they go to the client as
+    /// they now are, or were translated into [`Scan::out`].
+    pub(super) fn scan<W: Witness>(
+        &mut self,
+        buffer: &mut Buffer,
+        witness: &mut W,
+    ) -> Result<(usize, Pause), TurnError> {
+        let mut at = 0;
+        loop {
+            at = self.pass_blindly(buffer, at);
+            if self.blind > 0 {
+                return Ok((at, Pause::More));
+            }
+            if self.reply.is_done() {
+                return Ok((at, Pause::Done));
+            }
+            let rest = buffer.data().get(at..).unwrap_or_default();
+            let Some(header) = Header::parse(rest) else { return Ok((at, Pause::More)) };
+            let first = rest.get(HEADER).copied();
+            if header.len > 0 && first.is_none() {
+                return Ok((at, Pause::More));
+            }
+            self.last_seq = header.seq;
+            let class = self.reply.classify(header, first)?;
+            if !class.needs_payload() {
+                at = self.pass(at, class, header)?;
+                continue;
+            }
+            if header.len > MAX_WHOLE {
+                return Err(TurnError::BackendMalformed("an OK or error packet of more than 16 MiB"));
+            }
+            let whole = HEADER + header.len;
+            if rest.len() < whole {
+                // Everything in front of it goes out first, so that it has the buffer to itself.
+                if at == 0 {
+                    buffer.reserve(whole);
+                }
+                return Ok((at, Pause::More));
+            }
+            let (len, infile) = self.whole(buffer, at, class, header, witness)?;
+            at += HEADER + len;
+            if infile {
+                return Ok((at, Pause::Infile));
+            }
+        }
+    }
+
+    /// Lets the rest of a frame through that nobody needs to see.
+    fn pass_blindly(&mut self, buffer: &Buffer, at: usize) -> usize {
+        let n = self.blind.min(buffer.len() - at);
+        if n > 0 {
+            if self.dialect.translates() {
+                self.out.extend_from_slice(buffer.data().get(at..at + n).unwrap_or_default());
+            }
+            self.blind -= n;
+        }
+        at + n
+    }
+
+    /// A packet of which only the header matters.
+    fn pass(&mut self, at: usize, class: Class, header: Header) -> Result<usize, TurnError> {
+        let columns_end = matches!(self.reply.accept(class, header, &[])?, Event::ColumnsEnd);
+        if self.dialect.translates() {
+            self.pay_eof(header.seq, self.dialect.status);
+            let moved = Header { len: header.len, seq: header.seq.wrapping_add(self.shift) };
+            self.out.extend_from_slice(&moved.encode());
+            self.owes_eof = columns_end;
+            self.blind = header.len;
+            return Ok(at + HEADER);
+        }
+        self.blind = HEADER + header.len;
+        Ok(at)
+    }
+
+    /// A packet that must be seen as a whole. Returns the payload's length as it now stands in the buffer, and
+    /// whether a file must be sent.
+    fn whole<W: Witness>(
+        &mut self,
+        buffer: &mut Buffer,
+        at: usize,
+        class: Class,
+        header: Header,
+        witness: &mut W,
+    ) -> Result<(usize, bool), TurnError> {
+        let payload = buffer.data().get(at + HEADER..at + HEADER + header.len).unwrap_or_default();
+        let mut infile = false;
+        let mut replaced = None;
+        let mut columns_end = false;
+        match self.reply.accept(class, header, payload)? {
+            Event::Forward | Event::Eof(_) => {}
+            Event::ColumnsEnd => columns_end = true,
+            Event::LocalInfile => infile = true,
+            Event::Prepared(prepared) => witness.prepared(&prepared),
+            Event::End(end) => {
+                witness.end(&end);
+                replaced = self.replace(&end.body, witness);
+            }
+        }
+        if self.dialect.translates() {
+            self.translate(header.seq, class, payload, replaced.as_deref());
+            self.owes_eof = columns_end;
+            return Ok((header.len, infile));
+        }
+        let Some(new) = replaced else { return Ok((header.len, infile)) };
+        if new.len() > header.len {
+            return Err(TurnError::BackendMalformed("an OK packet that does not get smaller without its trackers"));
+        }
+        let smaller = Header { len: new.len(), seq: header.seq };
+        buffer.shrink(at + HEADER, header.len, &new);
+        if let Some(front) = buffer.data_mut().get_mut(at..at + HEADER) {
+            front.copy_from_slice(&smaller.encode());
+        }
+        Ok((new.len(), infile))
+    }
+
+    /// What the client gets instead of the end of a result, if not the same.
+    fn replace<W: Witness>(&self, body: &Body<'_>, witness: &W) -> Option<BytesMut> {
+        let mut new = BytesMut::new();
+        let changed = match body {
+            Body::RowsEnd(ok) if self.dialect.translates() => {
+                Dialect::rows_end(ok).encode(&mut new);
+                true
+            }
+            Body::Ok(ok) | Body::RowsEnd(ok) => self.dialect.rewrite_ok(ok, witness.wishes(), &mut new),
+            Body::RowsEndEof(_) | Body::Err(_) | Body::Text => false,
+        };
+        changed.then_some(new)
+    }
+
+    /// Appends a whole packet for an old client.
+    fn translate(&mut self, seq: u8, class: Class, payload: &[u8], replaced: Option<&[u8]>) {
+        match (class, replaced.and_then(|new| EofPacket::parse(new).ok())) {
+            // A cursor's columns end with the packet that also ends the reply: one EOF serves.
+            (Class::RowsEnd, Some(eof))
+                if self.owes_eof && eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) =>
+            {
+                self.owes_eof = false;
+            }
+            (_, Some(eof)) => self.pay_eof(seq, eof.status),
+            _ => self.pay_eof(seq, self.dialect.status),
+        }
+        let new = replaced.unwrap_or(payload);
+        packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| out.extend_from_slice(new));
+    }
+
+    /// Puts in the EOF that is due in front of the packet with this sequence number.
+    fn pay_eof(&mut self, seq: u8, status: StatusFlags) {
+        if self.owes_eof {
+            self.owes_eof = false;
+            packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| {
+                EofPacket { warnings: 0, status }.encode(out);
+            });
+            self.shift = self.shift.wrapping_add(1);
+        }
+    }
+
+    /// The reply is over and every byte has passed. The definitions of a prepared statement end it without another
+    /// packet that could have brought their EOF along.
+    pub(super) fn finish(&mut self) {
+        self.pay_eof(self.last_seq.wrapping_add(1), self.dialect.status);
+    }
+}

@@ -1,0 +1,138 @@
+//! The conduct of one turn: command, restored prefix, reply.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use super::scan::{Pause, Scan};
+use super::{Broken, Channel, Dialect, Order, Traffic, TurnError, Witness, command};
+use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::packet::err::ErrPacket;
+
+/// Relays one turn. The client's buffer starts with the command; what the client sends ahead stays there.
+///
+/// When this returns an error, or is dropped half way, the backend must not be used again.
+///
+/// # Errors
+/// [`Broken`]: what happened, and whether the client has already seen a part of the reply.
+pub async fn turn<W: Witness>(
+    client: &mut Channel<'_>,
+    backend: &mut Channel<'_>,
+    mut order: Order,
+    dialect: Dialect,
+    traffic: &mut Traffic,
+    witness: &mut W,
+) -> Result<(), Broken> {
+    debug_assert!(backend.buffer.is_empty(), "a reply left over from another turn");
+    let before = |error| Broken { error, reply_started: false };
+    let sent = command::send(client, backend.stream, &mut order, traffic, witness).await.map_err(before)?;
+    for _ in 0..order.prefix_replies {
+        prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
+    }
+    let started = traffic.to_client;
+    let mut scan = Scan::new(order.reply, dialect);
+    let replied = reply(client, backend, &mut scan, traffic, witness).await;
+    replied
+        .and(if sent { Ok(()) } else { Err(TurnError::BackendLost(io::ErrorKind::BrokenPipe.into())) })
+        .map_err(|error| Broken { error, reply_started: traffic.to_client > started })
+}
+
+/// The answer to one packet of the prefix, which the client does not see.
+async fn prefix_reply<W: Witness>(
+    client: &mut Channel<'_>,
+    backend: &mut Channel<'_>,
+    traffic: &mut Traffic,
+    witness: &mut W,
+) -> Result<(), TurnError> {
+    loop {
+        let data = backend.buffer.data();
+        if let Some(header) = Header::parse(data) {
+            if let Some(payload) = data.get(HEADER..HEADER + header.len) {
+                match payload.first() {
+                    Some(0x00 | 0xfe) => witness.restored(),
+                    Some(0xff) => return Err(refused(payload)),
+                    _ => return Err(TurnError::BackendMalformed("neither OK nor an error after a restore")),
+                }
+                backend.buffer.consume(HEADER + header.len);
+                return Ok(());
+            }
+            backend.buffer.reserve(HEADER + header.len);
+        }
+        read(client, backend, traffic).await?;
+    }
+}
+
+fn refused(payload: &[u8]) -> TurnError {
+    match ErrPacket::parse(payload) {
+        Ok(err) => TurnError::Restore {
+            code: err.code,
+            state: err.state.unwrap_or(*b"HY000"),
+            message: String::from_utf8_lossy(err.message).into_owned(),
+        },
+        Err(_) => TurnError::BackendMalformed("an error packet cut short"),
+    }
+}
+
+/// Streams the reply until it is over.
+async fn reply<W: Witness>(
+    client: &mut Channel<'_>,
+    backend: &mut Channel<'_>,
+    scan: &mut Scan,
+    traffic: &mut Traffic,
+    witness: &mut W,
+) -> Result<(), TurnError> {
+    if scan.is_done() {
+        return Ok(());
+    }
+    loop {
+        let (n, pause) = scan.scan(backend.buffer, witness)?;
+        if pause == Pause::Done {
+            scan.finish();
+        }
+        // What was translated goes out of `out`, what was not goes out as it is: never both.
+        let front = backend.buffer.data().get(..n).unwrap_or_default();
+        let bytes = if scan.translates() { &scan.out } else { front };
+        if !bytes.is_empty() {
+            traffic.to_client += bytes.len() as u64;
+            command::write(client.stream, bytes).await.map_err(TurnError::ClientGone)?;
+        }
+        scan.out.clear();
+        backend.buffer.consume(n);
+        match pause {
+            Pause::Done => return Ok(()),
+            Pause::Infile => {
+                command::send_file(client, backend.stream, scan.shift, traffic).await?;
+                scan.infile_sent();
+            }
+            Pause::More => read(client, backend, traffic).await?,
+        }
+    }
+}
+
+/// Waits for bytes from the backend, with an eye on the client: it may go away, or send its next command ahead,
+/// which is read as far as its buffer has room.
+async fn read(client: &mut Channel<'_>, backend: &mut Channel<'_>, traffic: &mut Traffic) -> Result<(), TurnError> {
+    poll_fn(|cx| {
+        match backend.buffer.poll_fill(cx, backend.stream) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(TurnError::BackendLost(io::ErrorKind::UnexpectedEof.into()))),
+            Poll::Ready(Ok(n)) => {
+                traffic.from_backend += n as u64;
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(TurnError::BackendLost(error))),
+            Poll::Pending => {}
+        }
+        while !client.buffer.is_full() {
+            match client.buffer.poll_fill(cx, client.stream) {
+                Poll::Ready(Ok(0)) => {
+                    return Poll::Ready(Err(TurnError::ClientGone(io::ErrorKind::UnexpectedEof.into())));
+                }
+                Poll::Ready(Ok(n)) => traffic.from_client += n as u64,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(TurnError::ClientGone(error))),
+                Poll::Pending => break,
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
