@@ -409,7 +409,7 @@ fn proves(plugin: &Plugin, password: &Secret, salt: &Nonce, reply: &[u8]) -> boo
     match plugin {
         Plugin::Native => native::verify(password, salt, reply),
         Plugin::CachingSha2 => caching_sha2::verify(password, salt, reply),
-        Plugin::ClearPassword | Plugin::Other(_) => false,
+        Plugin::Sha256 | Plugin::ClearPassword | Plugin::Other(_) => false,
     }
 }
 

@@ -141,6 +141,33 @@ fn a_password_is_shown_inside_tls_only() {
     assert_eq!(client.receive(5, OK, &mut out), Ok(ClientStep::Done));
 }
 
+/// What MySQL 9 does with a user that does not exist: a plugin is made up, and the refusal comes after it.
+#[test]
+fn sha256_password_is_followed_to_the_refusal() {
+    let ask = b"\xfesha256_password\x0012345678901234567890\0";
+    let nonce = *b"12345678901234567890";
+    let mut out = BytesMut::new();
+    let mut client = answered("app-secret");
+    assert_eq!(client.receive(2, ask, &mut out), Ok(ClientStep::Read));
+    assert_eq!(only(&mut out), (3, vec![1]));
+    let pair = KEYS.get().unwrap();
+    let key = [b"\x01", pair.public_key_pem().as_bytes()].concat();
+    assert_eq!(client.receive(4, &key, &mut out), Ok(ClientStep::Read));
+    let (seq, cipher) = only(&mut out);
+    assert_eq!((seq, pair.decrypt(&cipher, &nonce)), (5, Ok(Secret::from("app-secret"))));
+    assert_eq!(refused(client.receive(6, b"\xff\x15\x04#28000Access denied", &mut out)).0, 1045);
+
+    assert_eq!(answered("").receive(2, ask, &mut out), Ok(ClientStep::Read));
+    assert_eq!(only(&mut out), (3, vec![0]));
+
+    let mut client = ClientSide::new(spec("app-secret", TlsWish::Preferred));
+    client.receive(0, MYSQL, &mut out).unwrap();
+    client.tls_done(&mut out);
+    out.clear();
+    client.receive(3, ask, &mut out).unwrap();
+    assert_eq!(only(&mut out), (4, b"app-secret\0".to_vec()));
+}
+
 #[test]
 fn tls_that_is_required_is_not_done_without() {
     let mut plain = MYSQL.to_vec();
