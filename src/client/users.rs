@@ -55,6 +55,12 @@ impl Users {
         }
     }
 
+    /// Whether passwords are the server's business.
+    #[must_use]
+    pub fn is_passthrough(&self) -> bool {
+        self.mode == config::AuthMode::Passthrough
+    }
+
     /// What is known about a user.
     #[must_use]
     pub fn look_up(&self, user: &str, now: Instant) -> Credentials {
@@ -70,7 +76,7 @@ impl Users {
 
     /// The server has confirmed this password. Does nothing in `users` mode.
     pub fn remember(&self, user: &str, password: &Secret, now: Instant) {
-        if self.mode == config::AuthMode::Passthrough {
+        if self.is_passthrough() {
             self.remembered.lock().put(user, password, now);
         }
     }

@@ -207,7 +207,7 @@ impl ServerSide {
     /// One whole packet from the client.
     ///
     /// # Errors
-    /// If it cannot be part of a login: tell the client and close.
+    /// If it cannot be part of a login: tell the client [`HandshakeError::answer`] and close.
     pub fn receive(&mut self, seq: u8, payload: &[u8], out: &mut BytesMut) -> Result<Step, HandshakeError> {
         self.check_header(payload.len(), seq)?;
         self.seq = seq.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! What can go wrong in a login, and whose fault it was. What a client is told about it is worded elsewhere.
+//! What can go wrong in a login, whose fault it was, and what the peer is told.
 
 use thiserror::Error;
 
@@ -8,13 +8,24 @@ use crate::protocol::packet::PacketError;
 
 /// Whose fault an error was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
+pub enum Fault {
     /// The peer at the other end of this connection.
     Peer,
     /// The configuration: the peer and we work as we should, but do not fit together.
     Setup,
     /// This program.
     Us,
+}
+
+/// An ERR packet's content, worded as MySQL words it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The error number.
+    pub code: u16,
+    /// SQLSTATE
+    pub state: [u8; 5],
+    /// The sentence.
+    pub message: &'static str,
 }
 
 /// Why a client's login cannot go on. (A wrong password is none of these: it is a
@@ -24,7 +35,7 @@ pub enum HandshakeError {
     /// The client speaks another protocol, and would not understand an answer.
     #[error("the client speaks {0}, not MySQL")]
     NotMySql(&'static str),
-    /// The packet's sequence number is not the next one (MySQL's 1156).
+    /// The packet's sequence number is not the next one.
     #[error("the client sent packet {got} where packet {expected} was due")]
     OutOfOrder {
         /// What came.
@@ -32,22 +43,22 @@ pub enum HandshakeError {
         /// What was due.
         expected: u8,
     },
-    /// Nobody needs that much to log in (1043).
+    /// Nobody needs that much to log in.
     #[error("the client's packet of {0} bytes is too large for a login")]
     TooLarge(usize),
-    /// The client is from before MySQL 4.1 (1251).
+    /// The client is from before MySQL 4.1.
     #[error("the client speaks the protocol from before MySQL 4.1")]
     TooOld,
-    /// The clear password is needed (passthrough), and this client cannot be asked for it (1251).
+    /// The clear password is needed (passthrough), and this client cannot be asked for it.
     #[error("the client knows no authentication plugins, so it cannot be asked for its password")]
     NoPlugins,
-    /// A packet makes no sense (1043).
+    /// A packet makes no sense.
     #[error("the client's packet is malformed: {0}")]
     Malformed(#[from] PacketError),
-    /// It asked for TLS, which was not offered (1043).
+    /// It asked for TLS, which was not offered.
     #[error("the client asked for TLS, which is not offered")]
     TlsNotOffered,
-    /// TLS is required, and the client went on without (3159).
+    /// TLS is required, and the client went on without.
     #[error("the client did not ask for TLS, which is required")]
     TlsRequired,
     /// Our RSA key failed us.
@@ -61,16 +72,38 @@ pub enum HandshakeError {
 impl HandshakeError {
     /// Whose fault it was.
     #[must_use]
-    pub fn blame(&self) -> Blame {
+    pub fn fault(&self) -> Fault {
         match self {
             Self::NotMySql(_)
             | Self::OutOfOrder { .. }
             | Self::TooLarge(_)
             | Self::Malformed(_)
-            | Self::TlsNotOffered => Blame::Peer,
-            Self::TooOld | Self::NoPlugins | Self::TlsRequired => Blame::Setup,
-            Self::Rsa(_) | Self::OutOfTurn => Blame::Us,
+            | Self::TlsNotOffered => Fault::Peer,
+            Self::TooOld | Self::NoPlugins | Self::TlsRequired => Fault::Setup,
+            Self::Rsa(_) | Self::OutOfTurn => Fault::Us,
         }
+    }
+
+    /// What to tell the client before closing; nothing if it would not understand.
+    #[must_use]
+    pub fn answer(&self) -> Option<Answer> {
+        let (code, state, message) = match self {
+            Self::NotMySql(_) => return None,
+            Self::OutOfOrder { .. } => (1156, b"08S01", "Got packets out of order"),
+            Self::TooLarge(_) | Self::Malformed(_) | Self::TlsNotOffered => (1043, b"08S01", "Bad handshake"),
+            Self::TooOld | Self::NoPlugins => (
+                1251,
+                b"08004",
+                "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
+            ),
+            Self::TlsRequired => (
+                3159,
+                b"HY000",
+                "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+            ),
+            Self::Rsa(_) | Self::OutOfTurn => (1105, b"HY000", "Unknown error"),
+        };
+        Some(Answer { code, state: *state, message })
     }
 }
 
@@ -132,21 +165,21 @@ pub enum LoginError {
 impl LoginError {
     /// Whose fault it was. An ERR is nobody's until one has looked at its code.
     #[must_use]
-    pub fn blame(&self) -> Blame {
+    pub fn fault(&self) -> Fault {
         match self {
             Self::Server { .. }
             | Self::TooManySwitches(_)
             | Self::Malformed(_)
             | Self::Unexpected(_)
             | Self::OutOfOrder { .. }
-            | Self::Rsa(RsaError::BadKey) => Blame::Peer,
+            | Self::Rsa(RsaError::BadKey) => Fault::Peer,
             Self::UnsupportedPlugin(_)
             | Self::ClearWithoutTls
             | Self::TlsNotOffered
             | Self::TooOld(_)
             | Self::ZeroByte(_)
-            | Self::Rsa(RsaError::TooLong) => Blame::Setup,
-            Self::Rsa(_) | Self::OutOfTurn => Blame::Us,
+            | Self::Rsa(RsaError::TooLong) => Fault::Setup,
+            Self::Rsa(_) | Self::OutOfTurn => Fault::Us,
         }
     }
 }

@@ -23,7 +23,7 @@ mod tests;
 
 pub use as_client::{ClientSide, ClientStep, LoginSpec, ServerGreeting, TlsWish, fuzz_as_client};
 pub use as_server::{Credentials, Greeting, Policy, ServerSide, Step, fuzz_as_server};
-pub use error::{Blame, HandshakeError, LoginError};
+pub use error::{Answer, Fault, HandshakeError, LoginError};
 pub use login_request::LoginRequest;
 
 /// The largest packet either side sends before it is logged in: 64 KiB of attributes and some room.

@@ -1,6 +1,6 @@
 //! [`ServerSide`] against packets as clients send them: old ones, odd ones, and those that are no clients at all.
 
-use super::super::{Blame, HandshakeError};
+use super::super::{Fault, HandshakeError};
 use super::*;
 use crate::protocol::auth::{caching_sha2, native};
 use crate::protocol::packet::handshake_response::{Attributes, HandshakeResponse, SslRequest};
@@ -58,7 +58,7 @@ fn a_client_from_before_plugins_logs_in_by_native() {
         let mut server = greeted(greeting, Policy::default());
         server.receive(1, &response(old, "", &native_reply()), &mut out).unwrap();
         let error = server.identified(Credentials::Unknown, &mut out).unwrap_err();
-        assert_eq!((&error, error.blame()), (&HandshakeError::NoPlugins, Blame::Setup));
+        assert_eq!((&error, error.fault()), (&HandshakeError::NoPlugins, Fault::Setup));
     }
 }
 
@@ -168,7 +168,9 @@ fn tls_is_given_if_offered_and_insisted_on_if_required() {
 
     let outside = response(MODERN, "mysql_native_password", &native_reply());
     let error = greeted(Plugin::Native, policy).receive(1, &outside, &mut out).unwrap_err();
-    assert_eq!((&error, error.blame()), (&HandshakeError::TlsRequired, Blame::Setup));
+    assert_eq!((&error, error.fault()), (&HandshakeError::TlsRequired, Fault::Setup));
+    let answer = error.answer().unwrap();
+    assert_eq!((answer.code, &answer.state), (3159, b"HY000"));
     assert!(out.is_empty());
 }
 
@@ -188,7 +190,7 @@ fn strangers_are_known_by_their_first_four_bytes() {
         let len = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize;
         let error = server.check_header(len, bytes[3]).unwrap_err();
         assert_eq!(error, expected);
-        assert_eq!(error.blame(), Blame::Peer);
+        assert_eq!(error.fault(), Fault::Peer);
     }
     assert_eq!(server.check_header(200, 1), Ok(()));
 }
@@ -214,7 +216,7 @@ fn out_of_turn_is_our_own_fault() {
     let mut out = BytesMut::new();
     let mut server = greeted(Plugin::Native, Policy::default());
     let error = server.identified(known(), &mut out).unwrap_err();
-    assert_eq!((&error, error.blame()), (&HandshakeError::OutOfTurn, Blame::Us));
+    assert_eq!((&error, error.fault()), (&HandshakeError::OutOfTurn, Fault::Us));
     let mut server = greeted(Plugin::Native, Policy::default());
     let response = response(MODERN, "mysql_native_password", &native_reply());
     assert!(matches!(answer(&mut server, &response, known(), &mut out), Step::Granted(_)));

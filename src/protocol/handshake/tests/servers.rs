@@ -1,6 +1,6 @@
 //! [`ClientSide`] against packets as servers send them.
 
-use super::super::{Blame, ServerGreeting};
+use super::super::{Fault, ServerGreeting};
 use super::*;
 use crate::protocol::auth::rsa::RsaError;
 use crate::protocol::packet::handshake_response::HandshakeResponse;
@@ -118,7 +118,7 @@ fn plugins_that_are_not_spoken_are_named() {
         let error = answered("x").receive(2, packet, &mut out).unwrap_err();
         assert_eq!(error, LoginError::UnsupportedPlugin(Plugin::from_name(name.as_bytes())));
         assert!(error.to_string().contains(name));
-        assert_eq!(error.blame(), Blame::Setup);
+        assert_eq!(error.fault(), Fault::Setup);
         assert!(out.is_empty());
     }
 }
@@ -176,7 +176,7 @@ fn tls_that_is_required_is_not_done_without() {
     plain[at] &= !0x08;
     let mut out = BytesMut::new();
     let error = ClientSide::new(spec("x", TlsWish::Required)).receive(0, &plain, &mut out).unwrap_err();
-    assert_eq!((&error, error.blame()), (&LoginError::TlsNotOffered, Blame::Setup));
+    assert_eq!((&error, error.fault()), (&LoginError::TlsNotOffered, Fault::Setup));
     assert!(out.is_empty());
     assert_eq!(ClientSide::new(spec("x", TlsWish::Preferred)).receive(0, &plain, &mut out), Ok(ClientStep::Read));
 }
@@ -224,7 +224,7 @@ fn nonsense_is_refused() {
     client.receive(2, b"\x01\x04", &mut out).unwrap();
     assert_eq!(only(&mut out), (3, vec![2]));
     let no_key = client.receive(4, b"\x01-----BEGIN NOTHING-----", &mut out).unwrap_err();
-    assert_eq!((&no_key, no_key.blame()), (&LoginError::Rsa(RsaError::BadKey), Blame::Peer));
+    assert_eq!((&no_key, no_key.fault()), (&LoginError::Rsa(RsaError::BadKey), Fault::Peer));
 
     for (greeting, zero) in [(b"\x09old\0".to_vec(), false), (vec![], false), (MYSQL.to_vec(), true)] {
         let spec = LoginSpec { schema: zero.then(|| b"a\0b".to_vec()), ..spec("x", TlsWish::Off) };
