@@ -225,17 +225,17 @@ mod tests {
         let plugin = schema | CapabilityFlags::CLIENT_PLUGIN_AUTH;
         let all = plugin | CapabilityFlags::CLIENT_CONNECT_ATTRS;
         // capabilities, tail, schema, plugin
-        let cases: [(CapabilityFlags, &[u8], Option<&[u8]>, Option<&[u8]>); 8] = [
-            (BASE, b"app\0\0", None, None),
+        let (test, x) = (Some(&b"test"[..]), Some(&b"x"[..]));
+        for (capabilities, tail, schema, plugin) in [
+            (BASE, &b"app\0\0"[..], None, None),
             (BASE, b"app\0\0test\0", None, None),
-            (schema, b"app\0\0test", Some(b"test"), None),
+            (schema, b"app\0\0test", test, None),
             (schema, b"app\0\0\0", None, None),
-            (plugin, b"app\0\0test\0x", Some(b"test"), Some(b"x")),
-            (plugin, b"app\0\0test\0", Some(b"test"), None),
-            (all, b"app\0\0test\0x\0", Some(b"test"), Some(b"x")),
-            (all, b"app\0\0\0x\0\x00trailing", None, Some(b"x")),
-        ];
-        for (capabilities, tail, schema, plugin) in cases {
+            (plugin, b"app\0\0test\0x", test, x),
+            (plugin, b"app\0\0test\0", test, None),
+            (all, b"app\0\0test\0x\0", test, x),
+            (all, b"app\0\0\0x\0\x00trailing", None, x),
+        ] {
             let bytes = payload(capabilities, tail);
             let read = HandshakeResponse::parse(&bytes).unwrap();
             assert_eq!((read.user, read.schema, read.plugin), (&b"app"[..], schema, plugin), "{tail:?}");
