@@ -55,7 +55,7 @@ impl Users {
         }
     }
 
-    /// Whether passwords are the server's business.
+    /// Are passwords taken from clients and verified by the server?
     #[must_use]
     pub fn is_passthrough(&self) -> bool {
         self.mode == config::AuthMode::Passthrough
