@@ -1,5 +1,26 @@
-//! One connection to a server: dialing, logging in, restoring a session, killing a statement.
+//! One connection to a server: dialing, logging in, asking it something.
+//!
+//! Knows sockets and packets and what a session's state is, but no client and no pool. A connection is made by the
+//! [`Connector`] and is of one [`Class`]: connections of a class are interchangeable. Tested against real servers
+//! and scripted ones in tests/.
 
 mod account;
+mod class;
+mod connection;
+mod connector;
+mod error;
+mod facts;
+mod kill;
+mod loan;
+mod query;
+mod restore;
 
 pub use account::{Account, AccountIds};
+pub use class::Class;
+pub use connection::Backend;
+pub use connector::Connector;
+pub use error::OpenError;
+pub use facts::{Collation, ServerFacts};
+pub use loan::{Answer, Loan};
+pub use query::{QueryError, Rows};
+pub use restore::Prefix;

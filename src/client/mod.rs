@@ -1,3 +1,22 @@
 //! One client from accept to goodbye.
+//!
+//! [`listener`] accepts within the limits, [`login`] greets and authenticates, [`serve`] is the loop: wait without a
+//! buffer, answer here ([`local`]) or lease a backend ([`lend`]) and relay one turn. [`registry`] knows who is there,
+//! so that a client can be killed, drained or counted. [`reply`] is the only place that words an error.
 
+mod command;
+mod door;
+mod lend;
+pub mod listener;
+mod local;
+mod login;
+mod packets;
+pub mod registry;
+pub mod reply;
+mod serve;
+mod state;
+mod turn;
 pub mod users;
+mod watch;
+
+pub use door::{Door, Proven, Settings};

@@ -1,7 +1,9 @@
 //! Addresses: what to listen on, and where the servers are.
 
+use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::settings::{Endpoint, Listen};
 use super::shape::{Fault, Shape, Written, quoted, text, toml_text};
@@ -41,10 +43,7 @@ impl Shape for ListenAddress {
     }
 
     fn show(&self, value: &Listen) -> String {
-        match value {
-            Listen::Tcp(address) => toml_text(&address.to_string()),
-            Listen::Unix(path) => toml_text(&format!("unix:{}", path.display())),
-        }
+        toml_text(&value.to_string())
     }
 
     fn range(&self) -> String {
@@ -59,16 +58,42 @@ impl Shape for ServerAddress {
     type Value = Endpoint;
 
     fn read(&self, written: &Written<'_>) -> Result<Endpoint, Vec<Fault>> {
-        parse_endpoint(text(written, &self.range())?).map_err(|message| Fault::of(written, message))
+        text(written, &self.range())?.parse().map_err(|message: String| Fault::of(written, message))
     }
 
     fn show(&self, value: &Endpoint) -> String {
-        let bracketed = if value.host.contains(':') { format!("[{}]", value.host) } else { value.host.clone() };
-        toml_text(&format!("{bracketed}:{}", value.port))
+        toml_text(&value.to_string())
     }
 
     fn range(&self) -> String {
         "\"HOST:PORT\"".into()
+    }
+}
+
+/// As it is written in the configuration: `127.0.0.1:6033`, `unix:/path`.
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// As it is written in the configuration: `host:3306`, `[fd00::5]:3306`.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// `HOST`, `HOST:PORT`, `[V6]:PORT`; the error says what to write instead.
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_endpoint(text)
     }
 }
 

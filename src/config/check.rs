@@ -77,19 +77,13 @@ fn check_addresses(draft: &mut Draft) {
     let doubled =
         listen.iter().enumerate().find(|(i, one)| fixed_port(one) && listen.iter().take(*i).any(|l| l == *one));
     if let Some((_, doubled)) = doubled {
-        draft.contradiction(&["server.listen"], format!("{} is listed twice", show(doubled)));
+        draft.contradiction(&["server.listen"], format!("{} is listed twice", quoted(&doubled.to_string())));
     }
     let page = draft.config.metrics.listen.map(Listen::Tcp);
     if let Some(page) = page.filter(|page| fixed_port(page) && listen.contains(page)) {
-        let message = format!("{} is in server.listen too: the page needs a port of its own", show(&page));
+        let message =
+            format!("{} is in server.listen too: the page needs a port of its own", quoted(&page.to_string()));
         draft.contradiction(&["metrics.listen"], message);
-    }
-}
-
-fn show(listen: &Listen) -> String {
-    match listen {
-        Listen::Tcp(address) => quoted(&address.to_string()),
-        Listen::Unix(path) => quoted(&format!("unix:{}", path.display())),
     }
 }
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::mistake::{Mistakes, Place};
 use super::options::{self, USERS};
 use super::settings::Config;
-use super::shape::{Fault, Written, found, quoted};
+use super::shape::{Fault, Written, kind, quoted};
 use super::suggest::nearest;
 use super::users::{self, DraftUser};
 
@@ -58,7 +58,7 @@ impl Draft {
                 DeValue::Table(table) => self.table(name, table, locate),
                 other => {
                     let children = options::children(name).join(", ");
-                    let message = format!("is a section and holds {children}; found {}", found(other));
+                    let message = format!("is a section and holds {children}; found {}", kind(other));
                     self.mistakes.push(at, name, message);
                 }
             }
@@ -106,7 +106,7 @@ fn unknown(name: &str) -> String {
 }
 
 /// A name as people can read it on one line.
-fn readable(name: &str) -> String {
+pub(super) fn readable(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.len() <= 60 && name.chars().all(plain) { name.into() } else { quoted(name) }
 }

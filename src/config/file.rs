@@ -39,7 +39,7 @@ fn size_and_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
     fs::read(path).map(Zeroizing::new).map_err(cannot)
 }
 
-fn parse(path: &Path, text: &str, draft: &mut Draft) {
+pub(super) fn parse(path: &Path, text: &str, draft: &mut Draft) {
     let lines = Lines::of(text);
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut broken_lines = Vec::new();

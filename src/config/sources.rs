@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::draft::Draft;
+use super::draft::{Draft, readable};
 use super::mistake::{Mistakes, Place};
 use super::options;
 use super::settings::Config;
@@ -82,7 +82,7 @@ fn read_value(name: &str, text: &str, place: &Place, draft: &mut Draft) {
         Err(error) if text.starts_with(['[', '{', '"', '\'']) => {
             return draft.mistakes.push(
                 place,
-                name,
+                readable(name),
                 format!("is not valid TOML: {}", error.message().replace('\n', ", ")),
             );
         }

@@ -336,6 +336,58 @@ fn a_readable_password_is_warned_of() {
     assert!(warnings[0].contains("every user of this host can read it"), "{warnings:?}");
 }
 
+/// Fragments of configurations, so that random ones get beyond the first character.
+const FRAGMENTS: &[&str] = &[
+    "[server]\n",
+    "[[auth.users]]\n",
+    "[server.tls]\n",
+    "listen",
+    "mode",
+    "users",
+    "name",
+    " = ",
+    ".",
+    "\n",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "\"",
+    "'",
+    "\"\"\"",
+    "\\u00e9",
+    "é",
+    "\0",
+    "7",
+    "-1",
+    "0x",
+    "1e9",
+    "true",
+    "1979-05-27",
+    "\"30s\"",
+    "\"1GiB\"",
+    "#",
+    "hush",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_text_is_a_panic(picks in proptest::collection::vec(0..FRAGMENTS.len(), 0..40)) {
+        let text: String = picks.iter().map(|pick| FRAGMENTS[*pick]).collect();
+        let mut draft = draft::Draft::default();
+        file::parse(Path::new("f"), &text, &mut draft);
+        for name in ["auth.users", "server.listen", "pool.idle_timeout", "limits.buffer", "log.level", text.as_str()] {
+            if let Err(mistakes) = load(&set(&[&format!("{name}={text}")])) {
+                // One line each, whatever was written.
+                proptest::prop_assert_eq!(mistakes.to_string().lines().count(), mistakes.count());
+            }
+        }
+    }
+}
+
 /// `config/myriad.toml` with each option that is commented out ("#name = value", "#[[table]]") brought to life.
 fn sample(uncommented: bool) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/myriad.toml");

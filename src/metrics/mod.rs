@@ -5,10 +5,12 @@
 //! never from what a peer sent. Knows no other room.
 
 mod backend;
+pub mod build;
 mod client;
 mod family;
 pub mod http;
 mod pool;
+mod process;
 mod relay;
 mod session;
 
@@ -48,6 +50,7 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let registry = Registry::new();
+        process::register(&registry);
         Self {
             client: ClientMetrics::new(&registry),
             backend: BackendMetrics::new(&registry),

@@ -5,16 +5,16 @@ use prometheus::{Histogram, IntCounter, IntGauge, Registry};
 use super::family::{Family, counters, gauge, labelled, seconds};
 
 labelled! {
-    /// How a lease was come by.
+    /// What the backend of a lease was before. (Whether its taker had to wait is in `myriad_pool_wait_seconds`.)
     pub enum LeaseKind {
         /// The session's own last backend, untouched since.
         Own => "own",
-        /// An idle backend in the same state.
+        /// A backend that another session left in the same state.
         SameState => "same_state",
-        /// An idle backend in another state.
+        /// A backend that another session left in another state.
         OtherState => "other_state",
-        /// After waiting in line.
-        Waited => "waited",
+        /// A backend that no session has used yet.
+        Fresh => "fresh",
     }
 }
 
@@ -40,7 +40,12 @@ impl PoolMetrics {
                 "myriad_pool_wait_seconds",
                 "Time spent in line for a backend, in seconds.",
             ),
-            leases: counters(registry, "myriad_pool_leases_total", "Leases granted, by how they were come by.", "kind"),
+            leases: counters(
+                registry,
+                "myriad_pool_leases_total",
+                "Leases granted, by what the backend was before.",
+                "kind",
+            ),
             max_connections: gauge(registry, "myriad_pool_max_connections", "The hard cap of backend connections."),
         }
     }

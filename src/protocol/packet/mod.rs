@@ -13,6 +13,7 @@ pub mod handshake_response;
 pub mod ok;
 pub mod prepare;
 pub mod session_track;
+mod wishes;
 
 use thiserror::Error;
 

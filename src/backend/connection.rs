@@ -1,0 +1,73 @@
+//! One logged-in connection to a server.
+
+use bytes::BytesMut;
+use tokio::io::AsyncWrite;
+
+use super::query::append_command;
+use super::{Loan, QueryError};
+use crate::net::{Buffer, Stream};
+use crate::protocol::capability::CapabilityFlags;
+use crate::protocol::command::Command;
+use crate::session::BackendState;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+/// One logged-in connection to a server.
+#[derive(Debug)]
+pub struct Backend {
+    /// The socket.
+    pub stream: Stream,
+    /// What was read and not yet dealt with; empty between turns.
+    pub buffer: Buffer,
+    /// The server's id of this connection.
+    pub thread_id: u32,
+    /// What was agreed on.
+    pub capabilities: CapabilityFlags,
+    /// What the server's session holds now, as far as a session's state goes.
+    pub state: BackendState,
+    /// What the session that used it last would miss if another one took over.
+    pub loan: Option<Arc<Loan>>,
+}
+
+impl Backend {
+    /// Does it speak CLIENT_DEPRECATE_EOF?
+    #[must_use]
+    pub fn deprecates_eof(&self) -> bool {
+        self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF)
+    }
+
+    /// Does it report what statements do to its session?
+    #[must_use]
+    pub fn tracks(&self) -> bool {
+        self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK)
+    }
+
+    /// Is this idle connection still open? Costs a system call only if something happened to it.
+    pub fn is_alive(&mut self) -> bool {
+        self.buffer.is_empty() && self.stream.is_silent()
+    }
+
+    /// Switches our trackers on.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub async fn arm_trackers(&mut self) -> Result<(), QueryError> {
+        if self.tracks() {
+            self.query(TRACKERS).await?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye without waiting, and closes.
+    pub fn close(mut self) {
+        let mut out = BytesMut::new();
+        append_command(&mut out, Command::Quit, b"");
+        // Best effort: a socket that does not take five bytes now is closed without them.
+        let _ = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(Waker::noop()), &out);
+    }
+}
+
+/// What a session must be told to report; the same on MariaDB and MySQL.
+pub(super) const TRACKERS: &str = "SET SESSION session_track_schema=ON, session_track_state_change=ON, \
+     session_track_system_variables='*', session_track_transaction_info='CHARACTERISTICS'";

@@ -1,0 +1,377 @@
+//! Dialing: from an address to a logged-in connection with its trackers on. The only place that connects.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use bytes::BytesMut;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::connection::TRACKERS;
+use super::{Backend, Class, Collation, OpenError, QueryError, ServerFacts};
+use crate::config::{self, BackendTlsMode, Endpoint};
+use crate::metrics::{Metrics, OpenResult};
+use crate::net::tls::{self, TlsError};
+use crate::net::{Buffer, Stream, tcp};
+use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
+use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
+use crate::session::{BackendState, Charset, Interner, State, StateSpec};
+
+/// The largest packet of a login, in bytes.
+const MAX_LOGIN_PACKET: usize = 64 << 10;
+
+/// utf8mb4_general_ci: known to every server that we can talk to. What it becomes is read back after the login.
+const LOGIN_COLLATION: u8 = 45;
+
+/// Opens connections to one server.
+pub struct Connector {
+    endpoint: Endpoint,
+    connect_timeout: Duration,
+    keepalive: Duration,
+    buffer: usize,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls_wish: TlsWish,
+    facts: ArcSwapOption<ServerFacts>,
+    interner: Arc<Interner>,
+    metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// A connector to `endpoint`; `buffer` is the size of a relay buffer in bytes.
+    ///
+    /// # Errors
+    /// If the settings for TLS cannot be used.
+    pub fn new(
+        endpoint: Endpoint,
+        settings: &config::Backend,
+        buffer: usize,
+        interner: Arc<Interner>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, TlsError> {
+        let (tls, tls_wish) = match settings.tls.mode {
+            BackendTlsMode::Off => (None, TlsWish::Off),
+            BackendTlsMode::Preferred => (Some(()), TlsWish::Preferred),
+            BackendTlsMode::Required => (Some(()), TlsWish::Required),
+        };
+        let tls = match tls {
+            None => None,
+            Some(()) => {
+                let name = tls::server_name(&settings.tls, &endpoint.host)?;
+                Some((TlsConnector::from(tls::client_config(&settings.tls)?), name))
+            }
+        };
+        Ok(Self {
+            endpoint,
+            connect_timeout: settings.connect_timeout,
+            keepalive: settings.keepalive,
+            buffer,
+            tls,
+            tls_wish,
+            facts: ArcSwapOption::empty(),
+            interner,
+            metrics,
+        })
+    }
+
+    /// What is known of the server; nothing before it was reached once.
+    #[must_use]
+    pub fn facts(&self) -> Option<Arc<ServerFacts>> {
+        self.facts.load_full()
+    }
+
+    /// Where the server is.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Reads the server's greeting and hangs up, to learn who it is before any account is known.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub async fn probe(&self) -> Result<(), OpenError> {
+        let greeted = async {
+            let mut stream = self.dial().await?;
+            let mut payload = Vec::new();
+            read_packet(&mut stream, &mut payload).await?;
+            let greeting = ServerGreeting::parse(&payload).map_err(login_error)?;
+            self.learn(&greeting, None);
+            Ok(())
+        };
+        self.within_timeout(greeted).await
+    }
+
+    /// Opens a connection of this class, logged in, with its trackers on.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what kind of failure; every one is counted under its kind.
+    pub async fn open(&self, class: &Class) -> Result<Backend, OpenError> {
+        let started = Instant::now();
+        let opened = self.within_timeout(Box::pin(self.log_in(class))).await;
+        let result = opened.as_ref().map_or_else(|error| error.kind, |_| OpenResult::Ok);
+        self.metrics.backend.opens.get(result).inc();
+        self.metrics.backend.open_seconds.observe(started.elapsed().as_secs_f64());
+        if let Err(error) = &opened {
+            tracing::warn!(
+                server = %self.endpoint, user = %class.account.user, kind = ?error.kind, code = error.code, %error,
+                "cannot open a backend connection"
+            );
+        }
+        opened
+    }
+
+    async fn within_timeout<T>(&self, opening: impl Future<Output = Result<T, OpenError>>) -> Result<T, OpenError> {
+        timeout(self.connect_timeout, opening).await.unwrap_or_else(|_| {
+            let (server, limit) = (&self.endpoint, self.connect_timeout.as_secs_f64());
+            Err(OpenError::ours(
+                OpenResult::Timeout,
+                format!("{server} did not answer within {limit} s (backend.connect_timeout)"),
+            ))
+        })
+    }
+
+    async fn dial(&self) -> Result<Stream, OpenError> {
+        let refused = |error: io::Error| {
+            let kind = match error.kind() {
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => OpenResult::Addresses,
+                _ => OpenResult::Refused,
+            };
+            OpenError::ours(kind, format!("{}: {error}", self.endpoint))
+        };
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((self.endpoint.host.as_str(), self.endpoint.port))
+            .await
+            .map_err(refused)?
+            .collect();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses {
+            match tcp::connect(address, self.keepalive).await {
+                Ok(stream) => return Ok(Stream::Tcp(stream)),
+                Err(error) => last = error,
+            }
+        }
+        Err(refused(last))
+    }
+
+    async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
+        let mut stream = self.dial().await?;
+        let mut conversation = ClientSide::new(LoginSpec {
+            user: class.account.user.clone(),
+            password: class.account.password.clone(),
+            schema: None,
+            collation: LOGIN_COLLATION,
+            capabilities: BACKEND_ALWAYS | class.flags(),
+            attributes: attributes(),
+            tls: self.tls_wish,
+        });
+        let (mut payload, mut out) = (Vec::new(), BytesMut::new());
+        loop {
+            let seq = read_packet(&mut stream, &mut payload).await?;
+            let step = conversation.receive(seq, &payload, &mut out).map_err(login_error)?;
+            flush(&mut stream, &mut out).await?;
+            match step {
+                ClientStep::Read => {}
+                ClientStep::Done => break,
+                ClientStep::StartTls => {
+                    stream = self.start_tls(stream).await?;
+                    conversation.tls_done(&mut out);
+                    flush(&mut stream, &mut out).await?;
+                }
+            }
+        }
+        let greeting = conversation
+            .greeting()
+            .ok_or_else(|| OpenError::ours(OpenResult::Protocol, "the server accepted a login without greeting"))?;
+        let mut backend = Backend {
+            stream,
+            buffer: Buffer::new(self.buffer),
+            thread_id: greeting.connection_id,
+            capabilities: conversation.capabilities(),
+            state: fresh(self.interner.intern(StateSpec::default())),
+            loan: None,
+        };
+        self.prepare(&mut backend, greeting).await.map_err(query_error)?;
+        Ok(backend)
+    }
+
+    async fn start_tls(&self, stream: Stream) -> Result<Stream, OpenError> {
+        let Some((connector, name)) = &self.tls else {
+            return Err(OpenError::ours(OpenResult::Tls, "TLS is off in backend.tls.mode"));
+        };
+        stream.connect_tls(connector, name.clone()).await.map_err(|error| {
+            OpenError::ours(OpenResult::Tls, format!("TLS with {}: {error} (see backend.tls)", self.endpoint))
+        })
+    }
+
+    /// What a fresh connection needs: trackers on, its charset known, and once for the server, its collations.
+    async fn prepare(&self, backend: &mut Backend, greeting: &ServerGreeting) -> Result<(), QueryError> {
+        if backend.tracks() {
+            backend.query(TRACKERS).await?;
+        }
+        let known = self.facts.load().as_ref().is_some_and(|facts| {
+            !facts.collations.is_empty() && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
+        });
+        if !known {
+            let collations = collations(backend, greeting.is_mariadb()).await?;
+            let charset = default_charset(backend).await?;
+            self.learn(greeting, Some((collations, charset)));
+        }
+        let charset = backend.read_charset().await?;
+        let state = self.interner.intern(StateSpec { charset, ..StateSpec::default() });
+        backend.state = fresh(state);
+        Ok(())
+    }
+
+    fn learn(&self, greeting: &ServerGreeting, charsets: Option<(HashMap<u16, Collation>, Charset)>) {
+        let before = self.facts.load();
+        let before = before.as_ref().map(|facts| (Arc::clone(&facts.collations), facts.default_charset.clone()));
+        let charsets = charsets.map(|(collations, charset)| (Arc::new(collations), charset));
+        let (collations, default_charset) = charsets.or(before).unwrap_or_default();
+        self.facts.store(Some(Arc::new(ServerFacts {
+            version: greeting.version.clone(),
+            capabilities: greeting.capabilities,
+            collation: greeting.collation,
+            status: greeting.status,
+            mariadb: greeting.is_mariadb(),
+            collations,
+            default_charset,
+        })));
+    }
+}
+
+impl Backend {
+    /// Asks for the character sets and the collation of the connection.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub async fn read_charset(&mut self) -> Result<Charset, QueryError> {
+        self.ask_charset(
+            "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
+                          @@collation_connection",
+        )
+        .await
+    }
+
+    async fn ask_charset(&mut self, sql: &str) -> Result<Charset, QueryError> {
+        let rows = self.query(sql).await?;
+        let mut fields = rows
+            .fields(0)
+            .into_iter()
+            .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
+        let mut next = || fields.next().flatten();
+        let (client, connection, results, collation) = (next(), next(), next(), next());
+        Ok(Charset {
+            client: client.unwrap_or_default(),
+            connection: connection.unwrap_or_default(),
+            results,
+            collation: collation.unwrap_or_default(),
+        })
+    }
+}
+
+/// What a connection gets whose client names no collation that the server knows.
+async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
+    let sql = "SELECT @@global.character_set_client, @@global.character_set_connection, \
+               @@global.character_set_results, @@global.collation_connection";
+    match backend.ask_charset(sql).await {
+        Err(QueryError::Refused { .. }) => Ok(Charset::default()),
+        other => other,
+    }
+}
+
+/// What collation numbers mean to this server.
+async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16, Collation>, QueryError> {
+    // MariaDB keeps the numbers of its contextual collations in the second table only.
+    let sql = if mariadb {
+        "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    } else {
+        "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"
+    };
+    let rows = match backend.query(sql).await {
+        Err(QueryError::Refused { .. }) if mariadb => {
+            backend.query("SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS").await?
+        }
+        // Not every server that speaks the protocol has these tables; then numbers mean nothing.
+        Err(QueryError::Refused { .. }) => return Ok(HashMap::new()),
+        other => other?,
+    };
+    let text = |field: Option<Vec<u8>>| field.and_then(|field| String::from_utf8(field).ok());
+    Ok((0..rows.rows.len())
+        .filter_map(|row| {
+            let mut fields = rows.fields(row).into_iter();
+            let id = text(fields.next()?)?.parse().ok()?;
+            let charset = text(fields.next()?)?.into_boxed_str();
+            let name = text(fields.next()?)?.into_boxed_str();
+            Some((id, Collation { charset, name }))
+        })
+        .collect())
+}
+
+/// What a connection that was just opened holds.
+fn fresh(state: Arc<State>) -> BackendState {
+    BackendState { state, last_insert_id: 0, multi_statements: false, warned: false }
+}
+
+/// Connection attributes, as performance_schema.session_connect_attrs shows them.
+fn attributes() -> Vec<(String, String)> {
+    vec![
+        ("_client_name".into(), "myriad".into()),
+        ("_client_version".into(), env!("CARGO_PKG_VERSION").into()),
+        ("_pid".into(), std::process::id().to_string()),
+        ("program_name".into(), "myriad".into()),
+    ]
+}
+
+async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, OpenError> {
+    let mut header = [0; HEADER];
+    stream.read_exact(&mut header).await.map_err(lost)?;
+    let header = Header::parse(&header).unwrap_or(Header { len: 0, seq: 0 });
+    if header.len > MAX_LOGIN_PACKET {
+        return Err(OpenError::ours(OpenResult::Protocol, "the server does not speak the MySQL protocol"));
+    }
+    payload.resize(header.len, 0);
+    stream.read_exact(payload).await.map_err(lost)?;
+    Ok(header.seq)
+}
+
+async fn flush(stream: &mut Stream, out: &mut BytesMut) -> Result<(), OpenError> {
+    if !out.is_empty() {
+        stream.write_all(out).await.map_err(lost)?;
+        stream.flush().await.map_err(lost)?;
+        out.clear();
+    }
+    Ok(())
+}
+
+fn lost(error: io::Error) -> OpenError {
+    OpenError::ours(OpenResult::Refused, format!("the server hung up during the login: {error}"))
+}
+
+fn login_error(error: LoginError) -> OpenError {
+    match error {
+        LoginError::Server { code, state, message } => OpenError::server(code, state, message),
+        LoginError::TlsNotOffered | LoginError::ClearWithoutTls => OpenError::ours(OpenResult::Tls, error.to_string()),
+        other => OpenError::ours(OpenResult::Protocol, other.to_string()),
+    }
+}
+
+fn query_error(error: QueryError) -> OpenError {
+    match error {
+        QueryError::Refused { code, state, message } => OpenError::server(code, Some(state), message),
+        QueryError::Lost(error) => lost(error),
+        QueryError::Protocol(error) => OpenError::ours(OpenResult::Protocol, error.to_string()),
+    }
+}

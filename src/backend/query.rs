@@ -1,0 +1,138 @@
+//! A statement of our own on a backend, read as a whole.
+
+use std::future::poll_fn;
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncWriteExt;
+
+use super::Backend;
+use crate::protocol::command::Command;
+use crate::protocol::frame::{HEADER, Header, packet_with};
+use crate::protocol::packet::column::text_row;
+use crate::protocol::response::{Body, Class, Event, Reply, ReplyError};
+
+/// The largest reply that a question of ours may have, in bytes.
+const MAX_REPLY: usize = 16 << 20;
+
+/// What a statement of our own returned: raw packets, as the server wrote them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Column definitions.
+    pub columns: Vec<Bytes>,
+    /// Text rows.
+    pub rows: Vec<Bytes>,
+}
+
+impl Rows {
+    /// Every field of every row.
+    #[must_use]
+    pub fn decode(&self) -> crate::session::Rows {
+        (0..self.rows.len()).map(|row| self.fields(row)).collect()
+    }
+
+    /// The fields of one row; empty if there is no such row.
+    #[must_use]
+    pub fn fields(&self, row: usize) -> Vec<Option<Vec<u8>>> {
+        let Some(row) = self.rows.get(row) else { return Vec::new() };
+        text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect()
+    }
+}
+
+/// Why a statement of our own failed.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The server refused it; the connection is as good as before.
+    #[error("error {code}: {message}")]
+    Refused {
+        /// MySQL error code.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// The server's words.
+        message: String,
+    },
+    /// The connection is lost.
+    #[error("the server went away: {0}")]
+    Lost(#[from] io::Error),
+    /// The server said something that we do not understand.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(#[from] ReplyError),
+}
+
+impl Backend {
+    /// Runs one statement and reads its whole result.
+    ///
+    /// # Errors
+    /// [`QueryError`]; after anything but `Refused` the connection is of no further use.
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, QueryError> {
+        self.command(Command::Query, sql.as_bytes()).await
+    }
+
+    /// Runs one command whose reply is an OK, an error or rows.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub async fn command(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
+        let mut out = BytesMut::with_capacity(HEADER + 1 + argument.len());
+        append_command(&mut out, command, argument);
+        self.stream.write_all(&out).await?;
+        self.stream.flush().await?;
+        let mut reply = Reply::new(command.reply(), self.deprecates_eof(), self.tracks());
+        let (mut rows, mut refused, mut total) = (Rows::default(), None, 0);
+        while !reply.is_done() {
+            let (class, packet) = self.packet(&mut reply, &mut refused).await?;
+            total += packet.len();
+            if total > MAX_REPLY {
+                return Err(
+                    io::Error::new(io::ErrorKind::InvalidData, "the answer to our question is too large").into()
+                );
+            }
+            match class {
+                Class::Column => rows.columns.push(packet),
+                Class::Row => rows.rows.push(packet),
+                _ => {}
+            }
+        }
+        refused.map_or(Ok(rows), Err)
+    }
+
+    /// The next packet of a reply.
+    async fn packet(
+        &mut self,
+        reply: &mut Reply,
+        refused: &mut Option<QueryError>,
+    ) -> Result<(Class, Bytes), QueryError> {
+        loop {
+            if let Some(header) = Header::parse(self.buffer.data()) {
+                if let Some(payload) = self.buffer.data().get(HEADER..HEADER + header.len) {
+                    let class = reply.classify(header, payload.first().copied())?;
+                    if let Event::End(end) = reply.accept(class, header, payload)?
+                        && let Body::Err(err) = end.body
+                    {
+                        *refused = Some(QueryError::Refused {
+                            code: err.code,
+                            state: err.state.unwrap_or(*b"HY000"),
+                            message: String::from_utf8_lossy(err.message).into_owned(),
+                        });
+                    }
+                    let packet = Bytes::copy_from_slice(payload);
+                    self.buffer.consume(HEADER + header.len);
+                    return Ok((class, packet));
+                }
+                self.buffer.reserve(HEADER + header.len);
+            }
+            if poll_fn(|cx| self.buffer.poll_fill(cx, &mut self.stream)).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
+
+/// Appends a command packet.
+pub(super) fn append_command(out: &mut BytesMut, command: Command, argument: &[u8]) {
+    packet_with(out, 0, |out| {
+        out.extend_from_slice(&[command.byte()]);
+        out.extend_from_slice(argument);
+    });
+}

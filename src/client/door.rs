@@ -1,0 +1,116 @@
+//! What all clients of one proxy share.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+use super::registry::Registry;
+use super::users::Users;
+use crate::backend::Connector;
+use crate::config::{Config, PoolMode};
+use crate::metrics::Metrics;
+use crate::pool::{Pool, Server};
+use crate::protocol::auth::rsa::Keys;
+use crate::session::Interner;
+
+/// What all clients of one proxy share: built once, read only.
+pub struct Door {
+    /// Who may come in.
+    pub users: Users,
+    /// Who is there.
+    pub registry: Arc<Registry>,
+    /// The backends.
+    pub pool: Arc<Pool<Server>>,
+    /// The server behind the pool.
+    pub connector: Arc<Connector>,
+    /// Session states.
+    pub interner: Arc<Interner>,
+    /// States that a server has accepted as a whole.
+    pub proven: Proven,
+    /// The numbers.
+    pub metrics: Arc<Metrics>,
+    /// TLS, if it is offered.
+    pub tls: Option<TlsAcceptor>,
+    /// Is a client without TLS refused?
+    pub tls_required: bool,
+    /// For passwords without TLS.
+    pub keys: Arc<Keys>,
+    /// The tasks of all clients.
+    pub tasks: TaskTracker,
+    /// The settings below, as configured.
+    pub settings: Settings,
+}
+
+/// The numbers of states that a server has accepted as a whole: restoring them needs no waiting.
+#[derive(Debug, Default)]
+pub struct Proven(Mutex<HashSet<u64>>);
+
+impl Proven {
+    /// How many are known at most; then it starts over.
+    const MAX: usize = 100_000;
+
+    /// Was this state accepted before?
+    #[must_use]
+    pub fn contains(&self, state: u64) -> bool {
+        self.0.lock().contains(&state)
+    }
+
+    /// This state was accepted.
+    pub fn insert(&self, state: u64) {
+        let mut states = self.0.lock();
+        if states.len() >= Self::MAX {
+            states.clear();
+        }
+        states.insert(state);
+    }
+
+    /// This state was refused after all.
+    pub fn remove(&self, state: u64) {
+        self.0.lock().remove(&state);
+    }
+}
+
+/// The settings that clients look at.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `server.max_clients`
+    pub max_clients: usize,
+    /// `server.max_clients_per_address`
+    pub max_clients_per_address: usize,
+    /// `server.handshake_timeout`
+    pub handshake_timeout: Duration,
+    /// `scheduler.queue_timeout`
+    pub queue_timeout: Duration,
+    /// `pool.max_connections`
+    pub max_connections: usize,
+    /// `limits.max_packet`, in bytes
+    pub max_packet: usize,
+    /// `limits.buffer`, in bytes
+    pub buffer: usize,
+    /// `pool.mode` is `session`
+    pub session_mode: bool,
+    /// `log.connections`
+    pub log_connections: bool,
+}
+
+impl Settings {
+    /// What clients need of the configuration.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self {
+            max_clients: config.server.max_clients,
+            max_clients_per_address: config.server.max_clients_per_address,
+            handshake_timeout: config.server.handshake_timeout,
+            queue_timeout: config.scheduler.queue_timeout,
+            max_connections: config.pool.max_connections,
+            max_packet: config.limits.max_packet,
+            buffer: config.limits.buffer,
+            session_mode: config.pool.mode == PoolMode::Session,
+            log_connections: config.log.connections,
+        }
+    }
+}

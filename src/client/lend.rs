@@ -1,0 +1,101 @@
+//! Getting a backend, paying its last user's debts, and the words when there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Door;
+use super::reply::Fault;
+use crate::backend::{Class, OpenError, QueryError};
+use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
+use crate::pool::{Lease, LeaseError, Request, Server};
+
+/// How long it may take to get a connection for killing a statement that nobody waits for any more.
+const UNDERTAKING: Duration = Duration::from_secs(5);
+
+/// Why there is no backend.
+pub(super) type Unlent = LeaseError<OpenError>;
+
+/// A backend of this class, if one is idle. Its last user's debts are not paid yet.
+pub(super) fn take_now(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Option<Lease<Server>> {
+    door.pool.try_lease(&Request { class, owner, state, wait: door.settings.queue_timeout })
+}
+
+/// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
+pub(super) async fn take(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Result<Lease<Server>, Unlent> {
+    loop {
+        let lease = door.pool.lease(Request { class, owner, state, wait: door.settings.queue_timeout }).await?;
+        if let Some(lease) = settled(door, lease).await {
+            return Ok(lease);
+        }
+    }
+}
+
+/// Pays the debts of whoever used this backend last, unless that was the same session. None if the backend is lost.
+pub(super) async fn settled(door: &Arc<Door>, mut lease: Lease<Server>) -> Option<Lease<Server>> {
+    let Some(loan) = lease.loan.take() else { return Some(lease) };
+    // Nobody but the backend holds it: the session is gone.
+    if lease.kind() == LeaseKind::Own || Arc::strong_count(&loan) == 1 {
+        return Some(lease);
+    }
+    door.metrics.session.saves.inc();
+    match loan.settle(&mut lease).await {
+        Ok(()) => Some(lease),
+        Err(_) => {
+            lease.discard(CloseReason::Lost);
+            None
+        }
+    }
+}
+
+/// A client is gone, its statement is not: kills it by another connection of the same account, and only then frees
+/// the room, so that the server never sees one connection too many.
+pub(super) fn undertake(door: &Arc<Door>, class: &Class, lease: Lease<Server>) {
+    let (task_door, class) = (Arc::clone(door), class.clone());
+    door.tasks.spawn(async move {
+        let request = Request { class: &class, owner: 0, state: 0, wait: UNDERTAKING };
+        if let Ok(other) = task_door.pool.lease(request).await
+            && let Some(mut other) = settled(&task_door, other).await
+            && !matches!(other.kill_query(lease.thread_id).await, Err(QueryError::Lost(_) | QueryError::Protocol(_)))
+        {
+            other.state.warned = true;
+            give_back(other, 0);
+        }
+        lease.discard(CloseReason::Dirty);
+    });
+}
+
+/// Gives a backend back between two turns.
+pub(super) fn give_back(lease: Lease<Server>, owner: u64) {
+    let state = lease.state.state.id;
+    lease.release(owner, state);
+}
+
+/// Counts why there is no backend, and words it.
+pub(super) fn fault(door: &Door, unlent: &Unlent) -> Fault {
+    match unlent {
+        LeaseError::QueueTimeout { waited, limit } => {
+            door.metrics.client.refusals.get(Limit::QueueTimeout).inc();
+            Fault::QueueTimeout {
+                waited_ms: waited.as_millis(),
+                limit_ms: limit.as_millis(),
+                pool: door.settings.max_connections,
+            }
+        }
+        LeaseError::QueueFull { limit } => {
+            door.metrics.client.refusals.get(Limit::MaxWaiting).inc();
+            Fault::QueueFull { limit: *limit }
+        }
+        LeaseError::Open(error) => fault_of(error),
+        LeaseError::Closed => Fault::Shutdown,
+    }
+}
+
+/// Words a failed dial.
+pub(super) fn fault_of(error: &OpenError) -> Fault {
+    match error.kind {
+        OpenResult::Full | OpenResult::Denied => {
+            Fault::Server { code: error.code, state: error.state, message: error.message.clone() }
+        }
+        _ => Fault::Unreachable { reason: error.message.clone() },
+    }
+}

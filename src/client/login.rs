@@ -1,0 +1,328 @@
+//! Greeting and authentication of one client, and the check that the server would have it.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use super::reply::Fault;
+use super::users::UserSlot;
+use super::{Door, lend, packets, reply};
+use crate::backend::{Account, Class, QueryError, ServerFacts};
+use crate::metrics::LoginResult;
+use crate::net::{Buffer, Stream};
+use crate::pool::{Lease, Server};
+use crate::protocol::auth::{Nonce, Plugin, Secret};
+use crate::protocol::capability::{CapabilityFlags, NEVER_OFFERED};
+use crate::protocol::command::Command;
+use crate::protocol::handshake::{
+    Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
+};
+use crate::session::{Options, Session, StateSpec};
+
+/// A client that may stay.
+#[derive(Debug)]
+pub(super) struct Guest {
+    /// As the client gave it.
+    pub(super) user: Arc<str>,
+    /// Who it is at the server.
+    pub(super) account: Arc<Account>,
+    /// The schema of the handshake; it exists and is open to this account.
+    pub(super) schema: Option<Vec<u8>>,
+    /// What was agreed on.
+    pub(super) capabilities: CapabilityFlags,
+    /// The collation number of the handshake.
+    pub(super) collation: u16,
+    /// Its place among the user's clients.
+    pub(super) slot: UserSlot,
+}
+
+/// A client that may not.
+#[derive(Debug)]
+pub(super) struct Turned {
+    pub(super) result: LoginResult,
+    pub(super) why: String,
+}
+
+impl Turned {
+    fn new(result: LoginResult, why: impl ToString) -> Self {
+        Self { result, why: why.to_string() }
+    }
+}
+
+/// Where a login takes place.
+pub(super) struct Threshold<'a> {
+    pub(super) door: &'a Arc<Door>,
+    pub(super) buffer: &'a mut Buffer,
+    /// The client's address, as the server would word it.
+    pub(super) host: &'a str,
+    /// The session's number, for the pool.
+    pub(super) owner: u64,
+}
+
+/// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
+pub(super) async fn log_in(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    connection_id: u32,
+) -> Result<Guest, Turned> {
+    let door = threshold.door;
+    let facts = match facts(door).await {
+        Ok(facts) => facts,
+        Err(fault) => return Err(refuse(threshold, stream, 0, &fault, LoginResult::Backend).await),
+    };
+    let greeting = greeting(door, &facts, connection_id);
+    let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy(door, stream));
+    let mut out = BytesMut::new();
+    machine.greet(&mut out);
+    follow(threshold, stream, &mut machine, Ok(Step::Read), out).await
+}
+
+/// Runs COM_CHANGE_USER, whose packet the machine has already seen.
+pub(super) async fn change_user(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    machine: &mut ServerSide,
+    step: Result<Step, HandshakeError>,
+) -> Result<Guest, Turned> {
+    follow(threshold, stream, machine, step, BytesMut::new()).await
+}
+
+/// How this client may log in.
+pub(super) fn policy(door: &Door, stream: &Stream) -> Policy {
+    let local = matches!(stream, Stream::Unix(_));
+    Policy { tls_offered: door.tls.is_some() && !local, tls_required: door.tls_required, local }
+}
+
+/// The session of a client that has just logged in: as the server would make it from the handshake.
+pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
+    let facts = door.connector.facts();
+    let mariadb = facts.as_ref().is_some_and(|facts| facts.mariadb);
+    let charset = facts.as_ref().map(|facts| facts.charset(guest.collation)).unwrap_or_default();
+    let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
+    let state = door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+    let options = Options {
+        mariadb,
+        multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
+        tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
+    };
+    Session::new(state, Arc::clone(&door.interner), options)
+}
+
+/// A salt without zero bytes, as servers make it.
+pub(super) fn salt() -> Nonce {
+    std::array::from_fn(|_| rand::random_range(1..128))
+}
+
+/// What is known of the server; asks it if this is the first client.
+async fn facts(door: &Door) -> Result<Arc<ServerFacts>, Fault> {
+    if door.connector.facts().is_none() {
+        door.connector.probe().await.map_err(|error| lend::fault_of(&error))?;
+    }
+    door.connector.facts().ok_or_else(|| Fault::Unreachable { reason: "it has not introduced itself".into() })
+}
+
+/// The server's own greeting, minus what cannot be carried.
+pub(super) fn greeting(door: &Door, facts: &ServerFacts, connection_id: u32) -> Greeting {
+    let mut capabilities = facts.capabilities - NEVER_OFFERED;
+    // On MariaDB this bit is off in the greeting to say that extended capabilities follow: none are offered.
+    capabilities |= CapabilityFlags::CLIENT_LONG_PASSWORD;
+    let native = facts.mariadb && !door.users.is_passthrough();
+    Greeting {
+        version: facts.version.clone(),
+        connection_id,
+        capabilities,
+        collation: facts.collation,
+        status: facts.status,
+        plugin: if native { Plugin::Native } else { Plugin::CachingSha2 },
+    }
+}
+
+/// Follows the conversation from this step to its end, the last packet included.
+async fn follow(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    machine: &mut ServerSide,
+    step: Result<Step, HandshakeError>,
+    mut out: BytesMut,
+) -> Result<Guest, Turned> {
+    let (password, verified) = identify(threshold, stream, machine, step, &mut out).await?;
+    let Some(request) = machine.request().cloned() else {
+        return Err(Turned::new(LoginResult::Garbage, "a login without a user"));
+    };
+    match admit(threshold, &request, &password, verified).await {
+        Ok(guest) => {
+            let status = threshold.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+            let tracks = guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
+            reply::ok(&mut out, machine.next_seq(), status, tracks);
+            packets::write(stream, &mut out).await.map_err(gone)?;
+            Ok(guest)
+        }
+        Err((fault, result)) => {
+            packets::write(stream, &mut out).await.map_err(gone)?;
+            Err(refuse(threshold, stream, machine.next_seq(), &fault, result).await)
+        }
+    }
+}
+
+/// The conversation up to the password, and whether it is known to be right.
+async fn identify(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    machine: &mut ServerSide,
+    mut step: Result<Step, HandshakeError>,
+    out: &mut BytesMut,
+) -> Result<(Secret, bool), Turned> {
+    let mut payload = Vec::new();
+    loop {
+        let current = match step {
+            Ok(current) => current,
+            Err(error) => return Err(misunderstood(threshold, stream, machine, &error).await),
+        };
+        let user = || machine.request().map(|request| request.user.clone()).unwrap_or_default();
+        step = match current {
+            Step::Read => {
+                packets::write(stream, out).await.map_err(gone)?;
+                let header = packets::header(stream, threshold.buffer).await.map_err(gone)?;
+                match machine.check_header(header.len, header.seq) {
+                    Ok(()) => {
+                        packets::payload(stream, threshold.buffer, header, &mut payload).await.map_err(gone)?;
+                        machine.receive(header.seq, &payload, out)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Step::StartTls => {
+                let garbage = |error: io::Error| Turned::new(LoginResult::Garbage, format!("TLS: {error}"));
+                match &threshold.door.tls {
+                    Some(acceptor) => stream.accept_tls(acceptor).await.map_err(garbage)?,
+                    None => return Err(Turned::new(LoginResult::Garbage, "TLS was not offered")),
+                }
+                machine.tls_done();
+                Ok(Step::Read)
+            }
+            Step::Identify => {
+                let known = threshold.door.users.look_up(&user(), std::time::Instant::now());
+                machine.identified(known, out)
+            }
+            Step::Granted(password) => return Ok((password, true)),
+            Step::AskServer { password } => return Ok((password, false)),
+            Step::Denied { using_password } => {
+                let fault = Fault::Denied { user: user(), host: threshold.host.to_owned(), using_password };
+                packets::write(stream, out).await.map_err(gone)?;
+                return Err(refuse(threshold, stream, machine.next_seq(), &fault, LoginResult::Denied).await);
+            }
+        };
+    }
+}
+
+/// The password is right, or the server will say: what else must hold before the client is welcome.
+async fn admit(
+    threshold: &Threshold<'_>,
+    request: &LoginRequest,
+    password: &Secret,
+    verified: bool,
+) -> Result<Guest, (Fault, LoginResult)> {
+    let door = threshold.door;
+    let slot = door.users.enter(&request.user).map_err(|limit| {
+        door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
+        (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
+    })?;
+    let account = door.users.account(&request.user, password);
+    let class = Class::new(Arc::clone(&account), request.capabilities);
+    let known = door.connector.facts().is_some_and(|facts| !facts.collations.is_empty());
+    if !verified || request.schema.is_some() || !known {
+        let lease = lend::take(door, &class, threshold.owner, 0).await;
+        let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
+        if !verified {
+            door.users.remember(&request.user, password, std::time::Instant::now());
+        }
+        check_schema(threshold, lease, request.schema.as_deref()).await?;
+    }
+    Ok(Guest {
+        user: Arc::from(request.user.as_str()),
+        account,
+        schema: request.schema.clone(),
+        capabilities: request.capabilities,
+        collation: request.collation,
+        slot,
+    })
+}
+
+/// The server would not have the client, or could not be asked.
+fn denied(
+    threshold: &Threshold<'_>,
+    request: &LoginRequest,
+    password: &Secret,
+    error: &lend::Unlent,
+) -> (Fault, LoginResult) {
+    match error {
+        // In the words that a direct connection would have got: with the client's own address.
+        lend::Unlent::Open(open) if open.code == 1045 => {
+            threshold.door.users.forget(&request.user, password);
+            let fault = Fault::Denied {
+                user: request.user.clone(),
+                host: threshold.host.to_owned(),
+                using_password: !password.is_empty(),
+            };
+            (fault, LoginResult::Denied)
+        }
+        _ => (lend::fault(threshold.door, error), LoginResult::Backend),
+    }
+}
+
+/// Is the schema there, and open to this account? The server words the answer (1049, 1044).
+async fn check_schema(
+    threshold: &Threshold<'_>,
+    mut lease: Lease<Server>,
+    schema: Option<&[u8]>,
+) -> Result<(), (Fault, LoginResult)> {
+    if let Some(schema) = schema.filter(|schema| !schema.is_empty()) {
+        match lease.command(Command::InitDb, schema).await {
+            Ok(_) => {
+                let changed = |spec: &mut StateSpec| spec.schema = Some(schema.into());
+                lease.state.state = threshold.door.interner.changed(&lease.state.state, changed);
+            }
+            Err(QueryError::Refused { code, state, message }) => {
+                lend::give_back(lease, 0);
+                return Err((Fault::Server { code, state, message }, LoginResult::Schema));
+            }
+            Err(error) => return Err((Fault::BackendLost { reason: error.to_string() }, LoginResult::Backend)),
+        }
+    }
+    lend::give_back(lease, 0);
+    Ok(())
+}
+
+/// Tells the client why it may not stay.
+async fn refuse(threshold: &Threshold<'_>, stream: &mut Stream, seq: u8, fault: &Fault, result: LoginResult) -> Turned {
+    let mut out = BytesMut::new();
+    fault.write(&mut out, seq);
+    threshold.door.metrics.relay.error(fault.code().0);
+    // If it is gone it will not miss the answer.
+    let _ = packets::write(stream, &mut out).await;
+    Turned::new(result, fault)
+}
+
+/// The client does not speak the protocol, or not enough of it.
+async fn misunderstood(
+    threshold: &Threshold<'_>,
+    stream: &mut Stream,
+    machine: &ServerSide,
+    error: &HandshakeError,
+) -> Turned {
+    let result = match error.fault() {
+        HandshakeFault::Peer => LoginResult::Garbage,
+        HandshakeFault::Setup | HandshakeFault::Us => LoginResult::Denied,
+    };
+    if let Some(Answer { code, state, message }) = error.answer() {
+        let fault = Fault::Server { code, state, message: message.into() };
+        refuse(threshold, stream, machine.next_seq(), &fault, result).await;
+    }
+    Turned::new(result, error)
+}
+
+fn gone(error: io::Error) -> Turned {
+    let result = if error.kind() == io::ErrorKind::InvalidData { LoginResult::Garbage } else { LoginResult::Gone };
+    Turned::new(result, error)
+}

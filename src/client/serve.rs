@@ -1,0 +1,331 @@
+//! The loop of one client: greet, then command after command, then goodbye.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+use super::login::{self, Guest, Threshold, Turned};
+use super::registry::{Registered, Summons};
+use super::reply::Fault;
+use super::state::StateGauge;
+use super::{Door, lend, packets};
+use crate::backend::{Class, Loan};
+use crate::metrics::{ClientState, CloseReason, Goodbye, LoginResult};
+use crate::net::{Buffer, Stream};
+use crate::pool::{Lease, Server};
+use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::protocol::command::Command;
+use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::packet::session_track::Told;
+use crate::session::{PinSet, Session};
+
+/// How long the last act of a session may take: resetting the backend it leaves behind.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// One logged-in client.
+pub(super) struct Client {
+    pub(super) door: Arc<Door>,
+    pub(super) stream: Stream,
+    pub(super) buffer: Buffer,
+    pub(super) registered: Registered,
+    pub(super) gauge: StateGauge,
+    pub(super) guest: Guest,
+    pub(super) host: Box<str>,
+    pub(super) class: Class,
+    pub(super) session: Session,
+    /// The backend, while something pins the session to it.
+    pub(super) lease: Option<Lease<Server>>,
+    /// What must be saved from the last backend if another session takes it.
+    pub(super) loan: Option<Arc<Loan>>,
+    /// The pins as the metrics know them.
+    shown: PinSet,
+    /// `pool.mode` is `session`, or the server cannot report what was done to the session.
+    pub(super) kept: Option<&'static str>,
+    /// Is that shown by the metrics?
+    kept_shown: bool,
+    /// The backend is in another session's schema, which the command under way leaves.
+    pub(super) foreign_schema: bool,
+    /// The backend was somebody else's before the command under way: what the last statement left is gone.
+    pub(super) moved: bool,
+    /// The last command was sent as a whole.
+    pub(super) command_sent: bool,
+    /// The status flags that the client saw last.
+    pub(super) status: StatusFlags,
+    /// What the client has been told of its transaction.
+    pub(super) told: Told,
+    /// Turns relayed.
+    pub(super) turns: u64,
+}
+
+/// A client's whole life, from accept to goodbye.
+pub(super) async fn welcome(door: Arc<Door>, stream: Stream, registered: Registered, address: Option<IpAddr>) {
+    let started = tokio::time::Instant::now();
+    let id = registered.entry.id;
+    let host: Box<str> =
+        address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
+    let metrics = Arc::clone(&door.metrics);
+    let gauge = StateGauge::new(Arc::clone(&metrics), ClientState::Handshake);
+    let log = door.settings.log_connections;
+    match Box::pin(enter(&door, stream, registered, gauge, host.clone())).await {
+        Ok(client) => {
+            metrics.client.logins.get(LoginResult::Ok).inc();
+            let mut client = client;
+            let goodbye = client.serve().await;
+            metrics.client.goodbyes.get(goodbye).inc();
+            let (user, turns) = (Arc::clone(&client.guest.user), client.turns);
+            Box::pin(client.leave()).await;
+            if log {
+                let seconds = started.elapsed().as_secs_f64();
+                tracing::info!(id, %user, %host, reason = ?goodbye, turns, seconds, "client left");
+            }
+        }
+        Err(turned) => {
+            metrics.client.logins.get(turned.result).inc();
+            metrics.client.goodbyes.get(Goodbye::Login).inc();
+            if log {
+                tracing::info!(id, %host, result = ?turned.result, why = %turned.why, "client turned away");
+            }
+        }
+    }
+}
+
+/// Greets, authenticates, and makes the client's session, all within `server.handshake_timeout`.
+async fn enter(
+    door: &Arc<Door>,
+    stream: Stream,
+    registered: Registered,
+    gauge: StateGauge,
+    host: Box<str>,
+) -> Result<Client, Turned> {
+    let limit = door.settings.handshake_timeout;
+    let mut buffer = Buffer::new(door.settings.buffer);
+    let id = registered.entry.id;
+    let mut threshold = Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id) };
+    let mut stream = stream;
+    let logged_in = tokio::time::timeout(limit, login::log_in(&mut threshold, &mut stream, id)).await;
+    let guest = logged_in.map_err(|_| Turned {
+        result: LoginResult::Timeout,
+        why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
+    })??;
+    registered.entry.logged_in(Arc::clone(&guest.user));
+    let class = Class::new(Arc::clone(&guest.account), guest.capabilities);
+    let session = login::session(door, &guest);
+    let status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+    Ok(Client {
+        door: Arc::clone(door),
+        stream,
+        buffer,
+        registered,
+        gauge,
+        guest,
+        host,
+        class,
+        session,
+        lease: None,
+        loan: None,
+        shown: PinSet::EMPTY,
+        kept: door.settings.session_mode.then_some("session_mode"),
+        kept_shown: false,
+        foreign_schema: false,
+        moved: false,
+        command_sent: true,
+        status,
+        told: Told::default(),
+        turns: 0,
+    })
+}
+
+impl Client {
+    /// Command after command.
+    async fn serve(&mut self) -> Goodbye {
+        loop {
+            self.gauge.enter(if self.lease.is_some() { ClientState::Pinned } else { ClientState::Idle });
+            let command = match self.next_command().await {
+                Ok(command) => command,
+                Err(goodbye) => return goodbye,
+            };
+            self.registered.touch();
+            if let ControlFlow::Break(goodbye) = self.dispatch(command).await {
+                return goodbye;
+            }
+        }
+    }
+
+    /// Waits for a command, without a buffer as long as there is none. The buffer then holds its first frame, or as
+    /// much of it as fits.
+    async fn next_command(&mut self) -> Result<Command, Goodbye> {
+        loop {
+            if let Some(header) = Header::parse(self.buffer.data()) {
+                let whole = HEADER + header.len;
+                if header.seq != 0 {
+                    return Err(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+                }
+                if header.len == 0 {
+                    return Err(self.last_words(1, &Fault::UnknownCommand, Goodbye::Protocol).await);
+                }
+                if self.buffer.len() >= whole || self.buffer.is_full() {
+                    let code = self.buffer.data().get(HEADER).copied().unwrap_or_default();
+                    return Ok(Command::from_byte(code));
+                }
+            }
+            match self.wait().await {
+                Wake::Bytes(n) => self.count_from_client(n),
+                Wake::Closed(goodbye) => return Err(goodbye),
+                Wake::BackendGone => {
+                    self.drop_lease(CloseReason::Lost);
+                    let fault = Fault::BackendLost { reason: "the server closed this session's connection".into() };
+                    return Err(self.last_words(1, &fault, Goodbye::BackendLost).await);
+                }
+                Wake::Summoned(summons) => {
+                    let goodbye = match summons {
+                        Summons::Kill => (Fault::Killed, Goodbye::Killed),
+                        Summons::IdleTimeout => (Fault::IdleTimeout, Goodbye::IdleTimeout),
+                        Summons::Drain => (Fault::Shutdown, Goodbye::Drain),
+                    };
+                    return Err(self.last_words(1, &goodbye.0, goodbye.1).await);
+                }
+            }
+        }
+    }
+
+    /// Waits until the client says something, somebody else wants something of it, or its pinned backend dies.
+    async fn wait(&mut self) -> Wake {
+        let entry = Arc::clone(&self.registered.entry);
+        let mut summoned = std::pin::pin!(entry.summoned());
+        let mut draining = false;
+        poll_fn(|cx| {
+            match self.buffer.poll_fill(cx, &mut self.stream) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Wake::Closed(Goodbye::Closed)),
+                Poll::Ready(Ok(n)) => return Poll::Ready(Wake::Bytes(n)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Wake::Closed(goodbye_of(&error))),
+                Poll::Pending => {}
+            }
+            if !draining && let Poll::Ready(summons) = summoned.as_mut().poll(cx) {
+                // What is open may be finished; the drain has a limit of its own, and ends with a kill.
+                if summons != Summons::Drain || !self.session.pins().intersects(PinSet::OPEN_WORK) {
+                    return Poll::Ready(Wake::Summoned(summons));
+                }
+                draining = true;
+            }
+            if let Some(lease) = &mut self.lease {
+                let backend = &mut **lease;
+                if backend.buffer.poll_fill(cx, &mut backend.stream).is_ready() {
+                    return Poll::Ready(Wake::BackendGone);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Tells the client why the connection ends here; if it does not listen, so be it.
+    pub(super) async fn last_words(&mut self, seq: u8, fault: &Fault, goodbye: Goodbye) -> Goodbye {
+        let mut out = BytesMut::new();
+        fault.write(&mut out, seq);
+        self.door.metrics.relay.error(fault.code().0);
+        let _ = tokio::time::timeout(Duration::from_secs(1), packets::write(&mut self.stream, &mut out)).await;
+        goodbye
+    }
+
+    /// Drops the first frame of the buffer, which was dealt with here.
+    pub(super) fn consume_command(&mut self) {
+        let len = Header::parse(self.buffer.data()).map_or(0, |header| HEADER + header.len);
+        self.buffer.consume(len.min(self.buffer.len()));
+    }
+
+    /// The payload of the command at the buffer's front, its code not included, as far as it has arrived.
+    pub(super) fn argument(&self) -> &[u8] {
+        let data = self.buffer.data();
+        let len = Header::parse(data).map_or(0, |header| header.len);
+        let end = (HEADER + len).min(data.len());
+        data.get(HEADER + 1..end).unwrap_or_default()
+    }
+
+    /// Is the whole command in the buffer?
+    pub(super) fn is_whole(&self) -> bool {
+        Header::parse(self.buffer.data()).is_some_and(|header| self.buffer.len() >= HEADER + header.len)
+    }
+
+    pub(super) fn tracks(&self) -> bool {
+        self.guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK)
+    }
+
+    pub(super) fn owner(&self) -> u64 {
+        u64::from(self.registered.entry.id)
+    }
+
+    pub(super) fn drop_lease(&mut self, reason: CloseReason) {
+        if let Some(lease) = self.lease.take() {
+            lease.discard(reason);
+        }
+    }
+
+    /// Does anything keep the session on its backend?
+    pub(super) fn is_pinned(&self) -> bool {
+        self.session.is_pinned() || self.kept.is_some()
+    }
+
+    /// Shows the metrics which pins there are now.
+    pub(super) fn show_pins(&mut self) {
+        let now = self.session.pins();
+        if now != self.shown || self.kept.is_some() != self.kept_shown {
+            self.show(now, self.kept);
+        }
+    }
+
+    fn show(&mut self, now: PinSet, kept: Option<&'static str>) {
+        let metrics = &self.door.metrics.session;
+        for reason in now.without(self.shown).iter() {
+            metrics.pin(reason.label());
+        }
+        for reason in self.shown.without(now).iter() {
+            metrics.unpin(reason.label());
+        }
+        match (self.kept_shown, kept) {
+            (false, Some(why)) => metrics.pin(why),
+            (true, None) => metrics.unpin(self.kept.unwrap_or("session_mode")),
+            _ => {}
+        }
+        self.kept_shown = kept.is_some();
+        self.shown = now;
+    }
+
+    async fn leave(mut self) {
+        self.show(PinSet::EMPTY, None);
+        self.forget_backend().await;
+    }
+
+    /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
+    pub(super) async fn forget_backend(&mut self) {
+        self.loan = None;
+        let Some(mut lease) = self.lease.take() else { return };
+        self.door.metrics.session.resets.inc();
+        let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;
+        match reset {
+            Ok(Ok(())) => lend::give_back(lease, 0),
+            _ => lease.discard(CloseReason::Dirty),
+        }
+    }
+}
+
+/// Why waiting ended.
+enum Wake {
+    Bytes(usize),
+    Closed(Goodbye),
+    BackendGone,
+    Summoned(Summons),
+}
+
+/// A socket error, as a goodbye.
+pub(super) fn goodbye_of(error: &io::Error) -> Goodbye {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Goodbye::Closed,
+        _ => Goodbye::Io,
+    }
+}

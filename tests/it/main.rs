@@ -1,0 +1,6 @@
+//! Integration tests: every one against a real MariaDB and a real MySQL, each with a proxy of its own on port 0.
+//!
+//! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
+//! `tests/run --servers` prints them.
+
+mod support;

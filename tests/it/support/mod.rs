@@ -1,0 +1,41 @@
+//! What every test needs: a server, a proxy in front of it, and clients.
+
+mod setup;
+mod wire;
+
+pub(crate) use setup::{Kind, Setup};
+pub(crate) use wire::{Login, Packets, Wire};
+
+/// Defines a test that runs once on each server, with a fresh [`Setup`].
+///
+/// `on_both!(name, |config| { .. }, async |t| { .. });` lets the test change the proxy's settings first.
+macro_rules! on_both {
+    ($(#[$meta:meta])* $name:ident, $test:expr) => {
+        on_both!($(#[$meta])* $name, |_| {}, $test);
+    };
+    ($(#[$meta:meta])* $name:ident, $configure:expr, $test:expr) => {
+        $(#[$meta])*
+        mod $name {
+            #[allow(unused_imports, reason = "not every test uses everything above it")]
+            use super::*;
+
+            async fn run(kind: $crate::support::Kind) {
+                let Some(setup) = $crate::support::Setup::new(kind, $configure).await else { return };
+                let test: fn(std::sync::Arc<$crate::support::Setup>) -> _ = $test;
+                test(std::sync::Arc::clone(&setup)).await;
+                setup.finish().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn mariadb() {
+                run($crate::support::Kind::MariaDb).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn mysql() {
+                run($crate::support::Kind::MySql).await;
+            }
+        }
+    };
+}
+pub(crate) use on_both;
