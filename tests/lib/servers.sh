@@ -6,8 +6,9 @@ MARIADB_PID='' MYSQL_PID=''
 
 # Options that both understand. Durability off, buffers small: the data lives for minutes.
 COMMON_OPTIONS=(--bind-address=127.0.0.1 --skip-name-resolve --max-connections=2000 --back-log=1024
-  --open-files-limit=8192 --table-open-cache=1000 --max-allowed-packet=256M --local-infile=1 --secure-file-priv=
-  --character-set-server=utf8mb4 --innodb-buffer-pool-size=128M --innodb-flush-log-at-trx-commit=0
+  --open-files-limit=16384 --table-open-cache=4000 --max-prepared-stmt-count=1000000
+  --max-allowed-packet=256M --local-infile=1 --secure-file-priv= --character-set-server=utf8mb4
+  --innodb-buffer-pool-size=128M --innodb-flush-log-at-trx-commit=0
   --innodb-doublewrite=0 --max-connect-errors=1000000000)
 
 # A throw-away authority and a certificate of it for 127.0.0.1, the same for both servers.
