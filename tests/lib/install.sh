@@ -34,12 +34,15 @@ install_packages() {
   with_lock /run/lock/myriad-tests-apt.lock apt_install "${missing[@]}"
 }
 apt_install() {
-  local policy=/usr/sbin/policy-rc.d made='' status=0
+  local policy=/usr/sbin/policy-rc.d made='' status=0 log
+  log=$(mktemp)
   export DEBIAN_FRONTEND=noninteractive
   retry 4 apt-get update -qq || return 1
   [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' > $policy; chmod 755 $policy; made=1; }
-  retry 4 apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "$@" > /dev/null || status=1
+  retry 4 apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "$@" > "$log" 2>&1 || status=1
+  [ "$status" = 0 ] || tail -n 20 "$log" >&2
   [ -z "$made" ] || rm -f $policy
+  rm -f "$log"
   return $status
 }
 
@@ -49,7 +52,7 @@ install_node() { command -v npm > /dev/null || install_packages nodejs npm; }
 # A marker file that names the contents makes a half-made or outdated venv start afresh.
 install_python() {
   local home=$MYRIAD_TEST_CACHE/python
-  local wanted='PyMySQL[rsa] cryptography mysql-connector-python mysqlclient'
+  local wanted='PyMySQL[rsa]==1.2.4 cryptography==50.0.2 mysql-connector-python==26.10.0 mysqlclient==2.3.2'
   [ "$(cat "$home/complete" 2> /dev/null)" != "$wanted" ] || return 0
   say "making the Python environment"
   rm -rf "$home"
@@ -60,7 +63,7 @@ install_python() {
 }
 
 install_npm() {
-  local home=$MYRIAD_TEST_CACHE/node wanted='mysql2'
+  local home=$MYRIAD_TEST_CACHE/node wanted='mysql2@3.24.6'
   [ "$(cat "$home/complete" 2> /dev/null)" != "$wanted" ] || return 0
   say "installing the npm packages"
   rm -rf "$home"

@@ -55,7 +55,7 @@ start_mariadb() {
   local dir=$RUN/mariadb
   install -d -o mysql -g mysql -m 750 "$dir"
   mariadb-install-db --no-defaults --datadir="$dir/data" --user=mysql --auth-root-authentication-method=normal \
-    --skip-test-db > "$dir/install.log" 2>&1 || { tail -n 20 "$dir/install.log" >&2; return 1; }
+    --skip-test-db --force > "$dir/install.log" 2>&1 || { tail -n 20 "$dir/install.log" >&2; return 1; }
   start_server mariadb || return 1
   MARIADB_PID=$START_PID
   export MYRIAD_TEST_MARIADB=127.0.0.1:$START_PORT MYRIAD_TEST_MARIADB_SOCKET=$dir/server.sock
