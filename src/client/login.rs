@@ -228,13 +228,18 @@ async fn admit(
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
         (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
-    let account = door.users.account(&request.user, password);
+    let account = if verified {
+        door.users.account(&request.user, password)
+    } else {
+        door.users.unproven_account(&request.user, password)
+    };
     let class = Class::new(Arc::clone(&account), request.capabilities);
     let known = door.connector.facts().is_some_and(|facts| !facts.collations.is_empty());
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
+            door.users.adopt_account(&account);
             door.users.remember(&request.user, password, std::time::Instant::now());
         }
         check_schema(threshold, lease, request.schema.as_deref()).await?;

@@ -93,6 +93,20 @@ impl Users {
         self.accounts.lock().intern(listed.unwrap_or(user), password)
     }
 
+    /// An account of its own, whatever others there are with the same password: no connection that was opened before can
+    /// stand in for the login that proves it.
+    #[must_use]
+    pub fn unproven_account(&self, user: &str, password: &Secret) -> Arc<Account> {
+        let listed = self.listed.get(user).and_then(|it| it.backend_user.as_deref());
+        Arc::new(self.accounts.lock().ids.make(listed.unwrap_or(user), password))
+    }
+
+    /// The server let this account in: from now on it is the one for its user and password.
+    pub fn adopt_account(&self, account: &Arc<Account>) {
+        let mut accounts = self.accounts.lock();
+        accounts.by_user.entry(account.user.clone()).or_default().insert(0, Arc::downgrade(account));
+    }
+
     /// Counts one more client of this user, until the slot is dropped.
     ///
     /// # Errors

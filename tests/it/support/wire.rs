@@ -222,7 +222,7 @@ impl Packets {
             .iter()
             .zip(&self.classes)
             .filter(|(_, class)| **class == Class::Row)
-            .map(|((_, payload), _)| text_row(payload).map(|field| text(field.expect("a field"))).collect())
+            .map(|((_, payload), _)| text_row(payload).map(text).collect())
             .collect()
     }
 
