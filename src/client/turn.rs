@@ -17,7 +17,7 @@ use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError};
 use crate::session::{Followup, Plan, Restore, plan};
-use crate::sql::{Effects, Flags};
+use crate::sql::{Effects, Flags, Word};
 
 /// Whether the client stays.
 pub(super) type Next = ControlFlow<Goodbye>;
@@ -59,12 +59,34 @@ impl Client {
         if let Err(broken) = relayed {
             return self.broken(lease, broken).await;
         }
+        if !lease.tracks() {
+            self.keep_if_unreported(command, effects.as_ref());
+        }
         match (command, argument) {
             (Command::StmtClose, Some(id)) => self.session.observe_closed(id),
             (Command::SetOption, _) => self.session.observe_option(option == Some(0)),
             _ => {}
         }
         self.after(lease).await
+    }
+
+    /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.
+    fn keep_if_unreported(&mut self, command: Command, effects: Option<&Effects>) {
+        let sets = Flags::SET_VARIABLE | Flags::SET_CHARSET | Flags::SET_COLLATION | Flags::SET_TRACKER;
+        let changes = sets | Flags::USE | Flags::LOCK_TABLES | Flags::EXECUTABLE_COMMENT | Flags::SET_STATEMENT;
+        let harmless = |effects: &Effects| {
+            let reads = matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
+            let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
+            effects.statements == 1 && (reads || writes) && !effects.may(changes)
+        };
+        let shared = match command {
+            Command::Query | Command::StmtPrepare => effects.is_some_and(harmless),
+            Command::InitDb | Command::SetOption => false,
+            _ => true,
+        };
+        if !shared {
+            self.kept.get_or_insert("unreported");
+        }
     }
 
     /// A backend in this session's state, or with what brings it there in front of the command.
