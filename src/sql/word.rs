@@ -1,0 +1,110 @@
+//! The words that matter: keywords, functions and variables with an effect on the session.
+
+/// Longest word that is looked up; longer ones are [`Word::Other`].
+pub(super) const LONGEST: usize = 32;
+
+macro_rules! words {
+    ($($name:ident $text:literal),+ $(,)?) => {
+        /// A word with a meaning to this room.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "each is named after its text")]
+        #[repr(u8)]
+        pub enum Word {
+            /// No word at all (an empty text).
+            #[default]
+            None,
+            /// Any word not listed here.
+            Other,
+            $($name),+
+        }
+
+        impl Word {
+            /// Looks up a word that is already in upper case.
+            pub(super) fn of(text: &[u8]) -> Self {
+                match text {
+                    $($text => Self::$name,)+
+                    _ => Self::Other,
+                }
+            }
+        }
+    };
+}
+
+words! {
+    // What begins a statement.
+    Alter b"ALTER", Analyze b"ANALYZE", Backup b"BACKUP", Begin b"BEGIN", Binlog b"BINLOG", Call b"CALL",
+    Case b"CASE", Commit b"COMMIT", Create b"CREATE", Deallocate b"DEALLOCATE", Declare b"DECLARE",
+    Delete b"DELETE", Desc b"DESC", Describe b"DESCRIBE", Do b"DO", Drop b"DROP", Execute b"EXECUTE",
+    Explain b"EXPLAIN", Flush b"FLUSH", For b"FOR", Get b"GET", Grant b"GRANT", Handler b"HANDLER", If b"IF",
+    Insert b"INSERT", Kill b"KILL", Load b"LOAD", Lock b"LOCK", Loop b"LOOP", Optimize b"OPTIMIZE",
+    Prepare b"PREPARE", Release b"RELEASE", Rename b"RENAME", Repeat b"REPEAT", Replace b"REPLACE",
+    Revoke b"REVOKE", Rollback b"ROLLBACK", Savepoint b"SAVEPOINT", Select b"SELECT", Set b"SET", Show b"SHOW",
+    Start b"START", Table b"TABLE", Truncate b"TRUNCATE", Unlock b"UNLOCK", Update b"UPDATE", Use b"USE",
+    Values b"VALUES", While b"WHILE", With b"WITH", Xa b"XA",
+    // What follows.
+    As b"AS", Authorization b"AUTHORIZATION", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
+    Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
+    Errors b"ERRORS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
+    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Not b"NOT", Open b"OPEN",
+    Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
+    Resource b"RESOURCE", Role b"ROLE", Session b"SESSION", Soft b"SOFT",
+    SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",
+    Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", Value b"VALUE", Warnings b"WARNINGS",
+    // Functions.
+    ConnectionId b"CONNECTION_ID", Currval b"CURRVAL", FoundRows b"FOUND_ROWS", GetLock b"GET_LOCK",
+    LastInsertId b"LAST_INSERT_ID", Lastval b"LASTVAL", ReleaseAllLocks b"RELEASE_ALL_LOCKS",
+    ReleaseLock b"RELEASE_LOCK", RowCount b"ROW_COUNT", Rowcount b"ROWCOUNT",
+    // Variables.
+    CharacterSetClient b"CHARACTER_SET_CLIENT", CharacterSetConnection b"CHARACTER_SET_CONNECTION",
+    CharacterSetResults b"CHARACTER_SET_RESULTS", CollationConnection b"COLLATION_CONNECTION",
+    ErrorCount b"ERROR_COUNT", GtidNext b"GTID_NEXT", GtidSeqNo b"GTID_SEQ_NO", Identity b"IDENTITY",
+    ImmediateServerVersion b"IMMEDIATE_SERVER_VERSION", InsertId b"INSERT_ID",
+    OriginalCommitTimestamp b"ORIGINAL_COMMIT_TIMESTAMP", OriginalServerVersion b"ORIGINAL_SERVER_VERSION",
+    PseudoReplicaMode b"PSEUDO_REPLICA_MODE", PseudoSlaveMode b"PSEUDO_SLAVE_MODE",
+    PseudoThreadId b"PSEUDO_THREAD_ID", RandSeed1 b"RAND_SEED1", RandSeed2 b"RAND_SEED2", SqlMode b"SQL_MODE",
+    TransactionIsolation b"TRANSACTION_ISOLATION", TransactionReadOnly b"TRANSACTION_READ_ONLY",
+    TxIsolation b"TX_ISOLATION", TxReadOnly b"TX_READ_ONLY", WarningCount b"WARNING_COUNT",
+}
+
+impl Word {
+    /// A variable that the next statement (or transaction) uses up.
+    pub(super) const fn is_one_shot(self) -> bool {
+        matches!(
+            self,
+            Self::InsertId
+                | Self::GtidNext
+                | Self::GtidSeqNo
+                | Self::ImmediateServerVersion
+                | Self::OriginalCommitTimestamp
+                | Self::OriginalServerVersion
+        )
+    }
+
+    /// A variable whose reading does not give what was set, or whose value must never move to another connection.
+    pub(super) const fn is_write_only(self) -> bool {
+        matches!(
+            self,
+            Self::RandSeed1 | Self::RandSeed2 | Self::PseudoThreadId | Self::PseudoSlaveMode | Self::PseudoReplicaMode
+        )
+    }
+
+    /// A variable that, set without a scope, is for the next transaction only.
+    pub(super) const fn is_characteristic(self) -> bool {
+        matches!(self, Self::TransactionIsolation | Self::TransactionReadOnly | Self::TxIsolation | Self::TxReadOnly)
+    }
+
+    /// A statement whose `name@name` are accounts.
+    pub(super) const fn names_accounts(self) -> bool {
+        matches!(
+            self,
+            Self::Alter
+                | Self::Create
+                | Self::Drop
+                | Self::Grant
+                | Self::Rename
+                | Self::Revoke
+                | Self::Set
+                | Self::Show
+        )
+    }
+}
