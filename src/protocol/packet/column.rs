@@ -1,0 +1,118 @@
+//! Column definitions and text rows: for answers given by the proxy itself, and for results of its own statements.
+//!
+//! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset.html>.
+
+use bytes::{BufMut, BytesMut};
+use mysql_common::constants::{ColumnFlags, ColumnType};
+
+use super::PacketError;
+use crate::protocol::wire::{Reader, put_lenenc_bytes};
+
+/// The number of collation `utf8mb4_general_ci`, which both servers know.
+pub const UTF8MB4: u16 = 45;
+/// The number of collation `binary`: numbers and dates.
+pub const BINARY: u16 = 63;
+
+/// A column definition (protocol 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnDefinition<'a> {
+    /// Schema of the table.
+    pub schema: &'a [u8],
+    /// Table, as the statement calls it.
+    pub table: &'a [u8],
+    /// Table, as it is stored.
+    pub org_table: &'a [u8],
+    /// Column, as the statement calls it.
+    pub name: &'a [u8],
+    /// Column, as it is stored.
+    pub org_name: &'a [u8],
+    /// Number of the collation.
+    pub charset: u16,
+    /// Longest value, in bytes.
+    pub length: u32,
+    /// Type of the values (`mysql_common::constants::ColumnType`).
+    pub kind: u8,
+    /// `mysql_common::constants::ColumnFlags`.
+    pub flags: u16,
+    /// Digits after the point; 31 where that makes no sense for a number, 0 for text.
+    pub decimals: u8,
+}
+
+impl<'a> ColumnDefinition<'a> {
+    /// A column of text, of up to `chars` characters.
+    pub fn text(name: &'a str, chars: u32) -> Self {
+        let length = chars.saturating_mul(4);
+        Self::of(name, UTF8MB4, length, ColumnType::MYSQL_TYPE_VAR_STRING, ColumnFlags::NOT_NULL_FLAG, 31)
+    }
+
+    /// A column of whole numbers.
+    pub fn number(name: &'a str) -> Self {
+        let flags = ColumnFlags::NOT_NULL_FLAG.union(ColumnFlags::BINARY_FLAG);
+        Self::of(name, BINARY, 21, ColumnType::MYSQL_TYPE_LONGLONG, flags, 0)
+    }
+
+    fn of(name: &'a str, charset: u16, length: u32, kind: ColumnType, flags: ColumnFlags, decimals: u8) -> Self {
+        let (name, none) = (name.as_bytes(), &b""[..]);
+        Self {
+            schema: none,
+            table: none,
+            org_table: none,
+            name,
+            org_name: none,
+            charset,
+            length,
+            kind: kind as u8,
+            flags: flags.bits(),
+            decimals,
+        }
+    }
+
+    /// Reads a payload. What COM_FIELD_LIST appends (a default value) is ignored.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, PacketError> {
+        let mut reader = Reader::new(payload);
+        reader.lenenc_bytes()?; // the catalog, always "def"
+        let schema = reader.lenenc_bytes()?;
+        let table = reader.lenenc_bytes()?;
+        let org_table = reader.lenenc_bytes()?;
+        let name = reader.lenenc_bytes()?;
+        let org_name = reader.lenenc_bytes()?;
+        let mut fixed = Reader::new(reader.lenenc_bytes()?);
+        let charset = fixed.u16()?;
+        let length = fixed.u32()?;
+        let kind = fixed.u8()?;
+        let flags = fixed.u16()?;
+        let decimals = fixed.u8()?;
+        Ok(Self { schema, table, org_table, name, org_name, charset, length, kind, flags, decimals })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut BytesMut) {
+        put_lenenc_bytes(out, b"def");
+        for string in [self.schema, self.table, self.org_table, self.name, self.org_name] {
+            put_lenenc_bytes(out, string);
+        }
+        out.put_u8(12); // the length of what follows
+        out.put_u16_le(self.charset);
+        out.put_u32_le(self.length);
+        out.put_u8(self.kind);
+        out.put_u16_le(self.flags);
+        out.put_u8(self.decimals);
+        out.put_u16_le(0); // filler
+    }
+}
+
+/// The fields of a text row, `None` for NULL. Ends early where the payload is malformed.
+pub fn text_row(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut reader = Reader::new(payload);
+    std::iter::from_fn(move || if reader.is_empty() { None } else { reader.lenenc_nullable().ok() })
+}
+
+/// Appends the payload of a text row.
+pub fn put_text_row<'f>(out: &mut BytesMut, fields: impl IntoIterator<Item = Option<&'f [u8]>>) {
+    for field in fields {
+        match field {
+            Some(value) => put_lenenc_bytes(out, value),
+            None => out.put_u8(0xFB),
+        }
+    }
+}
