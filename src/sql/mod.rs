@@ -16,12 +16,12 @@
 mod effects;
 mod flags;
 mod lexer;
-mod rules;
-mod set;
+// mod rules;
+// mod set;
 mod word;
 
-#[cfg(test)]
-mod tests;
+//cfg
+//mod tests;
 
 pub use effects::{Effects, Kill, Locking, Plain, Span};
 pub use flags::Flags;

@@ -1,0 +1,206 @@
+//! A session's state as the server reports it, interned: equal states are one object.
+//!
+//! 100,000 clients share a handful of states, so "same state" is one pointer comparison, and a switch of the backend
+//! between two such clients costs nothing. A state is immutable; a change makes (or finds) another.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::sql::{Mode, Multibyte};
+
+/// What a state consists of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StateSpec {
+    /// The default schema, in UTF-8 as the tracker reports it; `None`: none chosen.
+    pub schema: Option<Box<[u8]>>,
+    /// Character sets and collation.
+    pub charset: Charset,
+    /// Every other session variable that was ever set, by lower-case name. What is not here has the server's default.
+    pub variables: BTreeMap<Box<str>, Value>,
+}
+
+/// The character sets of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Charset {
+    /// `character_set_client`
+    pub client: Box<str>,
+    /// `character_set_connection`
+    pub connection: Box<str>,
+    /// `character_set_results`; `None`: NULL, results are not converted.
+    pub results: Option<Box<str>>,
+    /// `collation_connection`
+    pub collation: Box<str>,
+}
+
+impl Charset {
+    /// As after `SET NAMES charset COLLATE collation`.
+    #[must_use]
+    pub fn names(charset: &str, collation: &str) -> Self {
+        Self {
+            client: charset.into(),
+            connection: charset.into(),
+            results: Some(charset.into()),
+            collation: collation.into(),
+        }
+    }
+}
+
+/// A variable's value as the server wrote it, in UTF-8 where it is text.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Value(pub Box<[u8]>);
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+}
+
+/// An interned state. Compare with [`Arc::ptr_eq`] (or by [`State::id`]).
+#[derive(Debug)]
+pub struct State {
+    /// Its number, never given twice by one interner.
+    pub id: u64,
+    spec: StateSpec,
+    hash: u64,
+    home: Weak<Shelf>,
+}
+
+impl State {
+    /// What it consists of.
+    #[must_use]
+    pub fn spec(&self) -> &StateSpec {
+        &self.spec
+    }
+
+    /// The default schema.
+    #[must_use]
+    pub fn schema(&self) -> Option<&[u8]> {
+        self.spec.schema.as_deref()
+    }
+
+    /// Character sets and collation.
+    #[must_use]
+    pub fn charset(&self) -> &Charset {
+        &self.spec.charset
+    }
+
+    /// The value of a variable that was set, by lower-case name.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.spec.variables.get(name).map(|value| &*value.0)
+    }
+
+    /// How the server reads this session's texts.
+    #[must_use]
+    pub fn mode(&self, mariadb: bool) -> Mode {
+        let mut mode =
+            Mode { mariadb, multibyte: Multibyte::of(&self.spec.charset.client), ..Mode::default() };
+        for word in self.variable("sql_mode").unwrap_or_default().split(|b| *b == b',') {
+            mode.ansi_quotes |= word.eq_ignore_ascii_case(b"ANSI_QUOTES") || word.eq_ignore_ascii_case(b"ANSI");
+            mode.no_backslash_escapes |= word.eq_ignore_ascii_case(b"NO_BACKSLASH_ESCAPES");
+        }
+        mode
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(shelf) = self.home.upgrade() {
+            shelf.forget(self.hash, self.id);
+        }
+    }
+}
+
+/// Makes states, each only once.
+#[derive(Debug, Default)]
+pub struct Interner {
+    shelf: Arc<Shelf>,
+}
+
+/// Where the states are found again. A state's last holder takes it off the shelf, so it holds no more than is in use.
+#[derive(Debug, Default)]
+struct Shelf {
+    by_hash: Mutex<HashMap<u64, Vec<(u64, Weak<State>)>>>,
+    hasher: RandomState,
+    next_id: AtomicU64,
+}
+
+impl Interner {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The one state with these contents.
+    #[must_use]
+    pub fn intern(&self, spec: StateSpec) -> Arc<State> {
+        let shelf = &self.shelf;
+        let hash = shelf.hasher.hash_one(&spec);
+        // Whatever is upgraded below may be the last holder by now: it must be dropped after the lock.
+        let mut upgraded = Vec::new();
+        let mut by_hash = shelf.by_hash.lock();
+        let bucket = by_hash.entry(hash).or_default();
+        for (_, weak) in &*bucket {
+            upgraded.extend(weak.upgrade());
+        }
+        if let Some(state) = upgraded.iter().find(|state| state.spec == spec) {
+            let state = Arc::clone(state);
+            drop(by_hash);
+            return state;
+        }
+        let id = shelf.next_id.fetch_add(1, Ordering::Relaxed);
+        let state = Arc::new(State { id, spec, hash, home: Arc::downgrade(shelf) });
+        bucket.push((id, Arc::downgrade(&state)));
+        drop(by_hash);
+        state
+    }
+
+    /// The state that differs from `from` as `change` says.
+    #[must_use]
+    pub fn changed(&self, from: &Arc<State>, change: impl FnOnce(&mut StateSpec)) -> Arc<State> {
+        let mut spec = from.spec.clone();
+        change(&mut spec);
+        if spec == from.spec { Arc::clone(from) } else { self.intern(spec) }
+    }
+
+    /// How many states are in use.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shelf.by_hash.lock().values().map(Vec::len).sum()
+    }
+
+    /// Whether no state is in use.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Shelf {
+    fn forget(&self, hash: u64, id: u64) {
+        let mut by_hash = self.by_hash.lock();
+        if let Some(bucket) = by_hash.get_mut(&hash) {
+            bucket.retain(|(other, _)| *other != id);
+            if bucket.is_empty() {
+                by_hash.remove(&hash);
+            }
+        }
+    }
+}
