@@ -9,6 +9,7 @@ pub mod err;
 pub mod ok;
 pub mod prepare;
 pub mod session_track;
+mod wishes;
 
 use thiserror::Error;
 

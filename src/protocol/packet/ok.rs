@@ -49,10 +49,21 @@ impl<'a> OkPacket<'a> {
         Ok(Self { header, affected_rows, insert_id, status, warnings, info, session_state })
     }
 
+    /// The same OK with other entries. `changed` becomes SERVER_SESSION_STATE_CHANGED: see
+    /// [`Wishes::filter`](super::session_track::Wishes::filter).
+    pub fn with_changes(mut self, changed: bool, session_state: &'a [u8]) -> Self {
+        self.status.set(StatusFlags::SERVER_SESSION_STATE_CHANGED, changed);
+        self.session_state = session_state;
+        self
+    }
+
     /// Appends the payload, byte for byte as both servers write it for a client with (`session_track`) or without
-    /// CLIENT_SESSION_TRACK. Whether SERVER_SESSION_STATE_CHANGED is set follows from whether there is anything to tell.
+    /// CLIENT_SESSION_TRACK.
+    ///
+    /// Entries are written if `status` has SERVER_SESSION_STATE_CHANGED (which may be set without any: servers do that),
+    /// and neither for a client without CLIENT_SESSION_TRACK. An empty info is written only in front of entries.
     pub fn encode(&self, out: &mut BytesMut, session_track: bool) {
-        let changed = session_track && !self.session_state.is_empty();
+        let changed = session_track && self.status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED);
         let mut status = self.status;
         status.set(StatusFlags::SERVER_SESSION_STATE_CHANGED, changed);
         out.put_u8(self.header);

@@ -1,11 +1,22 @@
 //! Session trackers: what the server reports about the session in OK packets.
 //!
+//! The OK holds a list of entries: a byte that names the kind, then a length-encoded string with the kind's own fields.
+//! Both servers send one entry for each variable. Which of them a client is told is decided by [`Wishes`].
+//!
 //! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html#sect_protocol_basic_ok_packet_sessinfo>.
 
 use bytes::{BufMut, BytesMut};
 
 use super::PacketError;
-use crate::protocol::wire::{Reader, put_lenenc_bytes};
+pub use super::wishes::{Flavour, Told, Wishes};
+use crate::protocol::wire::{Reader, lenenc_len, put_lenenc_bytes, put_lenenc_int};
+
+const VARIABLE: u8 = 0;
+const SCHEMA: u8 = 1;
+const STATE_CHANGED: u8 = 2;
+const GTID: u8 = 3;
+const CHARACTERISTICS: u8 = 4;
+const TRANSACTION: u8 = 5;
 
 /// One thing that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +34,8 @@ pub enum Change<'a> {
     StateChanged(bool),
     /// GTIDs of the transaction that was committed (MySQL).
     Gtid(&'a [u8]),
-    /// Statements that start an equal transaction, e.g. `SET TRANSACTION ISOLATION LEVEL READ COMMITTED;`.
+    /// Statements that start an equal transaction, e.g. `SET TRANSACTION ISOLATION LEVEL READ COMMITTED;`. Empty: the next
+    /// transaction is an ordinary one.
     Characteristics(&'a [u8]),
     /// Transaction state: eight characters, e.g. `T_____W_`.
     Transaction(&'a [u8]),
@@ -34,6 +46,45 @@ pub enum Change<'a> {
         /// What it holds.
         data: &'a [u8],
     },
+}
+
+impl Change<'_> {
+    /// Appends the change as an entry of its own, byte for byte as the servers write it.
+    pub fn encode(&self, out: &mut BytesMut) {
+        match *self {
+            Change::Variable { name, value } => {
+                out.put_u8(VARIABLE);
+                put_lenenc_int(out, lenenc_bytes_len(name) + lenenc_bytes_len(value));
+                put_lenenc_bytes(out, name);
+                put_lenenc_bytes(out, value);
+            }
+            Change::Schema(name) => put_string(out, SCHEMA, name),
+            Change::StateChanged(changed) => out.put_slice(&[STATE_CHANGED, 1, if changed { b'1' } else { b'0' }]),
+            Change::Gtid(gtids) => {
+                out.put_u8(GTID);
+                put_lenenc_int(out, 1 + lenenc_bytes_len(gtids));
+                out.put_u8(0); // the only way to write GTIDs there is
+                put_lenenc_bytes(out, gtids);
+            }
+            Change::Characteristics(statements) => put_string(out, CHARACTERISTICS, statements),
+            Change::Transaction(state) => put_string(out, TRANSACTION, state),
+            Change::Unknown { kind, data } => {
+                out.put_u8(kind);
+                put_lenenc_bytes(out, data);
+            }
+        }
+    }
+}
+
+fn put_string(out: &mut BytesMut, kind: u8, string: &[u8]) {
+    out.put_u8(kind);
+    put_lenenc_int(out, lenenc_bytes_len(string));
+    put_lenenc_bytes(out, string);
+}
+
+fn lenenc_bytes_len(bytes: &[u8]) -> u64 {
+    let len = bytes.len() as u64;
+    lenenc_len(len) as u64 + len
 }
 
 /// The changes in `raw`, an OK packet's [`session_state`](super::ok::OkPacket::session_state). Stops after the first error.
@@ -50,28 +101,52 @@ pub struct Changes<'a> {
     pairs: Reader<'a>,
 }
 
+impl<'a> Changes<'a> {
+    fn read(&mut self) -> Result<Change<'a>, PacketError> {
+        if self.pairs.is_empty() {
+            let kind = self.entries.u8()?;
+            let data = self.entries.lenenc_bytes()?;
+            if kind != VARIABLE {
+                return read_entry(kind, data);
+            }
+            self.pairs = Reader::new(data);
+        }
+        let name = self.pairs.lenenc_bytes()?;
+        let value = self.pairs.lenenc_bytes()?;
+        Ok(Change::Variable { name, value })
+    }
+}
+
 impl<'a> Iterator for Changes<'a> {
     type Item = Result<Change<'a>, PacketError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        todo!()
+        if self.pairs.is_empty() && self.entries.is_empty() {
+            return None;
+        }
+        let change = self.read();
+        if change.is_err() {
+            *self = changes(&[]);
+        }
+        Some(change)
     }
 }
 
-/// What a client asked to be told.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wishes {}
-
-impl Wishes {
-    /// Notes `SET session_track_...`: `variable` and `value` as the server reported them. Other variables are ignored.
-    pub fn set(&mut self, variable: &[u8], value: &[u8]) {
-        let _ = (variable, value);
-        todo!()
+fn read_entry(kind: u8, data: &[u8]) -> Result<Change<'_>, PacketError> {
+    let mut reader = Reader::new(data);
+    let change = match kind {
+        SCHEMA => Change::Schema(reader.lenenc_bytes()?),
+        STATE_CHANGED => Change::StateChanged(reader.u8()? == b'1'),
+        GTID => {
+            reader.u8()?; // how they are written
+            Change::Gtid(reader.lenenc_bytes()?)
+        }
+        CHARACTERISTICS => Change::Characteristics(reader.lenenc_bytes()?),
+        TRANSACTION => Change::Transaction(reader.lenenc_bytes()?),
+        _ => return Ok(Change::Unknown { kind, data }),
+    };
+    if !reader.is_empty() {
+        return Err(PacketError::Trailing(reader.len()));
     }
-
-    /// Appends those entries of `raw` that the client wants; `false` if there are none.
-    pub fn filter(&self, raw: &[u8], out: &mut BytesMut) -> bool {
-        let _ = (raw, out);
-        todo!()
-    }
+    Ok(change)
 }

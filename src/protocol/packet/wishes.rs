@@ -1,0 +1,218 @@
+//! What a client is told of the changes that the server reports: what it asked for, and what a private connection would
+//! have told it unasked.
+//!
+//! Every backend connection tracks everything (`session_track_system_variables='*'`, state changes, transaction
+//! characteristics), so what any client may want is there; the rest is left out here. What the servers do was measured
+//! on MySQL 9.7 and MariaDB 10.11; the tests are from their bytes. Not reproduced: the order in which MariaDB lists
+//! several variables that one statement set (it follows a hash table of the tracked names).
+
+use bytes::BytesMut;
+
+use super::session_track::{Change, changes};
+
+/// Which server's habits to follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Flavour {
+    /// MySQL 8 and later: tells explicit transactions unasked, spells variables as the client's list does, and adds a
+    /// variable called `statement_id` to everything when all are tracked.
+    #[default]
+    MySql,
+    /// MariaDB: tells what is asked for.
+    MariaDb,
+}
+
+/// What a client asked to be told: its session_track_... variables. The default is the servers' own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wishes {
+    flavour: Flavour,
+    variables: Variables,
+    schema: bool,
+    state_change: bool,
+    transactions: Transactions,
+    gtids: bool,
+}
+
+/// session_track_system_variables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Variables {
+    Default,
+    All,
+    /// Names separated by commas, as the client wrote them.
+    Listed(Box<[u8]>),
+}
+
+const DEFAULT_VARIABLES: &[u8] =
+    b"time_zone,autocommit,character_set_client,character_set_results,character_set_connection";
+
+/// session_track_transaction_info.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Transactions {
+    Off,
+    State,
+    Characteristics,
+}
+
+/// What a client believes about its transaction, as far as it was told unasked (MySQL only). Belongs to the session and
+/// lasts as long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Told {
+    explicit: Explicit,
+    /// SET TRANSACTION has prepared the next transaction.
+    one_shot: bool,
+}
+
+/// The explicit transaction a client knows of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Explicit {
+    #[default]
+    None,
+    Begun,
+    /// WITH CONSISTENT SNAPSHOT.
+    Snapshot,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self::new(Flavour::default())
+    }
+}
+
+impl Wishes {
+    /// The defaults of a server of this flavour: the schema, and five variables.
+    pub fn new(flavour: Flavour) -> Self {
+        Self {
+            flavour,
+            variables: Variables::Default,
+            schema: true,
+            state_change: false,
+            transactions: Transactions::Off,
+            gtids: false,
+        }
+    }
+
+    /// Notes `SET session_track_...`: `variable` and `value` as the server reported them. Other variables are ignored.
+    pub fn set(&mut self, variable: &[u8], value: &[u8]) {
+        let is = |name: &str| variable.eq_ignore_ascii_case(name.as_bytes());
+        if is("session_track_system_variables") {
+            self.variables =
+                if names(value).any(|name| name == b"*") { Variables::All } else { Variables::Listed(value.into()) };
+        } else if is("session_track_schema") {
+            self.schema = is_on(value);
+        } else if is("session_track_state_change") {
+            self.state_change = is_on(value);
+        } else if is("session_track_gtids") {
+            self.gtids = !value.eq_ignore_ascii_case(b"OFF");
+        } else if is("session_track_transaction_info") {
+            self.transactions = match value {
+                v if v.eq_ignore_ascii_case(b"STATE") => Transactions::State,
+                v if v.eq_ignore_ascii_case(b"CHARACTERISTICS") => Transactions::Characteristics,
+                _ => Transactions::Off,
+            };
+        }
+    }
+
+    /// Appends those entries of `raw` that the client wants. Is there anything to tell? That is what
+    /// SERVER_SESSION_STATE_CHANGED must say then; it may be true without a single entry, since servers do that too.
+    ///
+    /// Must see the changes of every OK packet of the session, in order. Stops at a malformed entry.
+    pub fn filter(&self, told: &mut Told, raw: &[u8], out: &mut BytesMut) -> bool {
+        let mut changed = false;
+        for change in changes(raw) {
+            let Ok(change) = change else { break };
+            changed |= self.pass(told, change, out);
+        }
+        changed
+    }
+
+    fn pass(&self, told: &mut Told, change: Change<'_>, out: &mut BytesMut) -> bool {
+        let wanted = match change {
+            Change::Variable { name, value } => return self.pass_variable(name, value, out),
+            Change::Characteristics(statements) => return self.pass_characteristics(told, statements, out),
+            Change::Schema(_) => self.schema,
+            Change::StateChanged(_) => self.state_change,
+            Change::Gtid(_) => self.gtids,
+            Change::Transaction(_) => self.transactions != Transactions::Off,
+            // Not switched on by us, so on by default there.
+            Change::Unknown { .. } => true,
+        };
+        if wanted {
+            change.encode(out);
+        }
+        wanted
+    }
+
+    fn pass_variable(&self, name: &[u8], value: &[u8], out: &mut BytesMut) -> bool {
+        let list = match &self.variables {
+            Variables::All => {
+                Change::Variable { name, value }.encode(out);
+                return true;
+            }
+            Variables::Default => DEFAULT_VARIABLES,
+            Variables::Listed(list) => list,
+        };
+        let Some(listed) = names(list).find(|listed| listed.eq_ignore_ascii_case(name)) else { return false };
+        let name = if self.flavour == Flavour::MySql { listed } else { name };
+        Change::Variable { name, value }.encode(out);
+        true
+    }
+
+    /// Characteristics are reported where an explicit transaction starts or ends, and where SET TRANSACTION prepares one
+    /// or its effect is over. A client that wants the state only is told "something changed" in each case, with the
+    /// state only if that changed too.
+    fn pass_characteristics(&self, told: &mut Told, statements: &[u8], out: &mut BytesMut) -> bool {
+        let before = *told;
+        told.explicit = Explicit::of(statements);
+        told.one_shot = told.explicit == Explicit::None && !statements.is_empty();
+        match self.transactions {
+            Transactions::Characteristics => {
+                Change::Characteristics(statements).encode(out);
+                true
+            }
+            Transactions::State => true,
+            Transactions::Off if self.flavour == Flavour::MariaDb => false,
+            Transactions::Off => tell_explicit(before, *told, out),
+        }
+    }
+}
+
+/// What MySQL says of explicit transactions to who does not ask. Tables are not watched then, so the state shows only
+/// that there is a transaction.
+fn tell_explicit(before: Told, now: Told, out: &mut BytesMut) -> bool {
+    if now.explicit == before.explicit {
+        // One was started in another's place, or began and ended within the statement: told, without saying what. SET
+        // TRANSACTION, and the end of its effect, are not told.
+        return now.explicit != Explicit::None || !(now.one_shot || before.one_shot);
+    }
+    let state: &[u8] = match now.explicit {
+        Explicit::None => b"________",
+        Explicit::Begun => b"T_______",
+        Explicit::Snapshot => b"T_R_____",
+    };
+    Change::Transaction(state).encode(out);
+    true
+}
+
+impl Explicit {
+    /// The transaction that these characteristics start.
+    fn of(statements: &[u8]) -> Explicit {
+        let holds = |what: &str| memchr::memmem::find(statements, what.as_bytes()).is_some();
+        // The name of an XA transaction may hold anything, so it is looked for first.
+        if holds("XA START '") {
+            Explicit::Begun
+        } else if holds("START TRANSACTION WITH CONSISTENT SNAPSHOT") {
+            Explicit::Snapshot
+        } else if holds("START TRANSACTION") {
+            Explicit::Begun
+        } else {
+            Explicit::None
+        }
+    }
+}
+
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
+}
+
+fn is_on(value: &[u8]) -> bool {
+    value.eq_ignore_ascii_case(b"ON") || value == b"1"
+}
