@@ -1,21 +1,63 @@
 //! What the session of a client is, apart from any connection. Pure.
+//!
+//! A session outlives any lease of a backend. This room decides what of it can be carried to another backend and what
+//! pins it to the one it has. It must not know sockets, clocks, backends or the pool: it is told of commands and
+//! replies, and answers with a state, a set of pins, and questions to ask.
+//!
+//! # A turn
+//! ```text
+//!   begin(command, effects) -> observe_ok / observe_err / observe_prepared ... -> end()
+//!                                                                                 | Ask -> answer() -> end() again
+//!                                                                                 | None: pinned or not, see pins()
+//! ```
+//! Later, when somebody else is to have the backend: put the questions of [`Session::owes`] to it and [`Session::answer`]
+//! each (one that fails pins: then there is no hand-over), then [`Session::moved`]. That returns what the backend holds,
+//! and [`plan`] says how it becomes what the next session wants.
+//!
+//! # Where the truth comes from
+//! - **Trackers** (in every OK): schema, variables, transaction. A value is believed where setting it again gives the
+//!   same (`variables` knows the exceptions).
+//! - **The lexer** ([`crate::sql`]): what no tracker reports, and what text began or may have ended. Beginnings count on
+//!   suspicion, ends only where the whole text is known and succeeded.
+//! - **Questions**: `collation_connection` is never reported with `SET NAMES`, MariaDB reports nothing of `SET @@x = ..`
+//!   (without a scope) and reports values that `SET STATEMENT` has taken back already; an OK's insert id is not always
+//!   `LAST_INSERT_ID()`.
+//! - What none of these explains pins, and only a reset ends it.
+//!
+//! Known limits: a stored *function* or trigger that takes a lock or writes a user variable is seen by nobody; MariaDB
+//! reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`) pins.
+//!
+//! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
+//! random states.
 
 mod ask;
+mod memory;
+mod observe;
 mod pin;
 mod restore;
 mod state;
+mod tally;
+mod turn;
+mod variables;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-use crate::protocol::command::Command;
-use crate::protocol::packet::ok::OkPacket;
-use crate::protocol::packet::session_track::Wishes;
-use crate::sql::{Effects, Mode, Plain};
+use bytes::BytesMut;
+
+use crate::protocol::packet::session_track::{Flavour, Told, Wishes};
+use crate::sql::{Flags, Mode, Plain, Word};
 
 pub use ask::{Ask, Followup, Rows};
+pub use memory::Memory;
 pub use pin::{PinReason, PinSet};
 pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
+
+use tally::Tally;
+use turn::Turn;
 
 /// What a session is told when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,35 +68,83 @@ pub struct Options {
     pub multi_statements: bool,
     /// The client asked for CLIENT_SESSION_TRACK.
     pub tracks: bool,
+    /// The server's own `sql_mode` has ANSI_QUOTES.
+    pub ansi_quotes: bool,
+    /// The server's own `sql_mode` has NO_BACKSLASH_ESCAPES.
+    pub no_backslash_escapes: bool,
 }
 
-/// What the session remembers of its last statement, for the statements that ask about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
-    /// `ROW_COUNT()`
-    pub row_count: i64,
-    /// `FOUND_ROWS()`
-    pub found_rows: u64,
-    /// `@@warning_count`
-    pub warnings: u64,
-    /// `@@error_count`
-    pub errors: u64,
-    /// The rows of `SHOW WARNINGS`, if they were saved.
-    pub list: Option<Rows>,
+impl Options {
+    const fn flavour(self) -> Flavour {
+        if self.mariadb { Flavour::MariaDb } else { Flavour::MySql }
+    }
 }
 
-/// A client's session.
+/// A client's session. There are 100,000 of them, so what is rare is in a box.
 #[derive(Debug)]
 pub struct Session {
     state: Arc<State>,
+    interner: Arc<Interner>,
+    options: Options,
+    pins: PinSet,
+    /// `None`: only the backend knows.
+    last_insert_id: Option<u64>,
+    memory: Memory,
+    wishes: Wishes,
+    told: Told,
+    /// The client changed the trackers; ours must be set again.
+    rearm: bool,
+    /// The backend's list of warnings may hold something.
+    warned: bool,
+    turn: Turn,
+    rare: Option<Box<Rare>>,
 }
 
-#[allow(unused_variables, reason = "bodies follow")]
+/// What few sessions have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// Statements prepared by COM_STMT_PREPARE, and what each may do when executed.
+    statements: Vec<Prepared>,
+    /// Names that were prepared as text.
+    prepared: Tally,
+    /// User locks.
+    locks: Tally,
+    /// Temporary tables.
+    tables: Tally,
+    /// `HANDLER .. OPEN` less `.. CLOSE`.
+    handlers: Tally,
+    /// Questions that the end of this turn calls for.
+    asks: Vec<Ask>,
+    /// Variables to be asked for at the end of this turn.
+    doubtful: Vec<Box<str>>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    id: u32,
+    flags: Flags,
+    first: Word,
+    unreported: Vec<Box<str>>,
+}
+
 impl Session {
-    /// A session that has just logged in.
+    /// A session that has just logged in; `initial` is what its backends have after login.
     #[must_use]
     pub fn new(initial: Arc<State>, interner: Arc<Interner>, options: Options) -> Self {
-        todo!()
+        Self {
+            state: initial,
+            interner,
+            options,
+            pins: PinSet::EMPTY,
+            last_insert_id: Some(0),
+            memory: Memory::default(),
+            wishes: Wishes::new(options.flavour()),
+            told: Told::default(),
+            rearm: false,
+            warned: false,
+            turn: Turn::default(),
+            rare: None,
+        }
     }
 
     /// Its state.
@@ -63,111 +153,114 @@ impl Session {
         &self.state
     }
 
-    /// Why it keeps its backend.
+    /// What it was told when it began; `multi_statements` may have changed since.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Why it keeps its backend. Final once the turn is over.
     #[must_use]
     pub fn pins(&self) -> PinSet {
-        todo!()
+        self.pins
     }
 
     /// Whether it keeps its backend.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
-        todo!()
+        !self.pins.is_empty()
     }
 
     /// How the server reads its texts.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        todo!()
+        let Options { mariadb, ansi_quotes, no_backslash_escapes, .. } = self.options;
+        self.state.mode(Mode { mariadb, ansi_quotes, no_backslash_escapes, ..Mode::default() })
     }
 
-    /// What a backend must hold to serve it; after a turn, what its backend holds.
+    /// What a backend must hold to serve it. Between turns this is also what its own backend holds.
+    ///
+    /// While the session [owes](Session::owes) its last insert id, the number in here is not known to be right.
     #[must_use]
     pub fn held(&self) -> BackendState {
-        todo!()
+        BackendState {
+            state: Arc::clone(&self.state),
+            last_insert_id: self.last_insert_id.unwrap_or(0),
+            multi_statements: self.options.multi_statements,
+            warned: self.warned,
+        }
     }
 
     /// What the client asked to be told by the trackers.
     #[must_use]
     pub fn wishes(&self) -> &Wishes {
-        todo!()
+        &self.wishes
     }
 
-    /// Whether the client changed the trackers, so that the proxy's own must be set again. Says so once.
+    /// Appends the tracker entries of `raw` that the client wants to see. Call it after `observe_ok`, for every OK and in
+    /// order. `true`: SERVER_SESSION_STATE_CHANGED is to be set.
+    pub fn filter(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
+        self.options.tracks && self.wishes.filter(&mut self.told, raw, out)
+    }
+
+    /// Whether the client changed the trackers, so that the proxy's own must be set again on this backend. Says so once,
+    /// when asked after [`Session::end`] has returned [`Followup::None`].
     pub fn rearm_trackers(&mut self) -> bool {
-        todo!()
+        std::mem::take(&mut self.rearm)
     }
 
-    /// A command is about to be sent (`effects`: of COM_QUERY's and COM_STMT_PREPARE's text, else the default).
-    pub fn begin(&mut self, command: Command, effects: Effects) {
-        todo!()
+    /// What must be asked on its backend before somebody else may use that, in this order.
+    ///
+    /// Only then: as long as the client itself comes next, the server still knows.
+    #[must_use]
+    pub fn owes(&self) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        if self.warned && !self.memory.list_moved && self.memory.list.is_none() {
+            asks.push(Ask::Warnings);
+        }
+        if self.last_insert_id.is_none() {
+            asks.push(Ask::Variables(vec!["last_insert_id".into()]));
+        }
+        asks
     }
 
-    /// The text was lexed only while it was streamed: before the first `observe_*`.
-    pub fn late_effects(&mut self, effects: Effects) {
-        todo!()
+    /// The backend is about to serve somebody else: from here on the memory is the only truth. Returns what the backend
+    /// holds, which is no longer this session's affair.
+    pub fn moved(&mut self) -> BackendState {
+        let held = self.held();
+        self.memory.moved();
+        self.warned = false;
+        held
     }
 
-    /// An OK, or the end of rows (`rows`: how many there were).
-    pub fn observe_ok(&mut self, ok: &OkPacket<'_>, rows: Option<u64>) {
-        todo!()
+    /// What it remembers of its last statement.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
-    /// An ERR.
-    pub fn observe_err(&mut self, code: u16) {
-        todo!()
+    /// Whether this statement must be answered from [`Session::memory`], since no backend can.
+    #[must_use]
+    pub fn answers(&self, plain: Plain) -> bool {
+        self.memory.answers(plain)
     }
 
-    /// A statement was prepared.
-    pub fn observe_prepared(&mut self, statement_id: u32) {
-        todo!()
-    }
-
-    /// COM_STMT_CLOSE was sent.
-    pub fn observe_closed(&mut self, statement_id: u32) {
-        todo!()
+    /// This statement was answered from memory.
+    pub fn answered(&mut self, plain: Plain) {
+        self.memory.answered(plain, self.options.mariadb);
     }
 
     /// COM_SET_OPTION was answered: several statements in one text are allowed, or not.
     pub fn observe_option(&mut self, multi_statements: bool) {
-        todo!()
+        self.options.multi_statements = multi_statements;
     }
 
-    /// The turn is over: what must be asked before the backend is let go.
-    pub fn end(&mut self) -> Followup {
-        todo!()
-    }
-
-    /// The answer to a question, `None` if it failed.
-    pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
-        todo!()
-    }
-
-    /// What must be asked before somebody else may use the backend (its hand-over), in this order.
-    #[must_use]
-    pub fn owes(&self) -> Vec<Ask> {
-        todo!()
-    }
-
-    /// The backend now serves somebody else: from here on the memory is the only truth.
-    pub fn moved(&mut self) {
-        todo!()
-    }
-
-    /// What it remembers.
-    #[must_use]
-    pub fn memory(&self) -> &Memory {
-        todo!()
-    }
-
-    /// Whether this statement must be answered from memory, since the backend that could answer it has moved on.
-    #[must_use]
-    pub fn answers(&self, plain: Plain) -> bool {
-        todo!()
-    }
-
-    /// COM_RESET_CONNECTION or COM_CHANGE_USER succeeded; `state` is what the server now has.
+    /// COM_RESET_CONNECTION or COM_CHANGE_USER succeeded; `state` is what the session has now.
     pub fn reset(&mut self, state: Arc<State>) {
-        todo!()
+        *self = Self::new(state, Arc::clone(&self.interner), self.options);
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 }

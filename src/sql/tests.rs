@@ -112,6 +112,8 @@ fn plain_statements() -> Vec<(&'static str, Flags)> {
         ("DROP PREPARE s", f!(DEALLOCATE)),
         // Transactions.
         ("BEGIN", f!(BEGIN)),
+        ("BEGIN WORK;", f!(BEGIN)),
+        ("BEGIN @a := 1; END", f!(BEGIN | COMPOUND | USER_VARIABLE | WRITES_USER_VARIABLE)),
         ("START TRANSACTION READ ONLY", f!(BEGIN)),
         ("START SLAVE", f!()),
         ("COMMIT AND CHAIN", f!(COMMIT)),
