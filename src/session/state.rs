@@ -136,10 +136,13 @@ pub struct Interner {
 /// Where the states are found again. A state's last holder takes it off the shelf, so it holds no more than is in use.
 #[derive(Debug, Default)]
 struct Shelf {
-    by_hash: Mutex<HashMap<u64, Vec<(u64, Weak<State>)>>>,
+    by_hash: Mutex<HashMap<u64, Bucket>>,
     hasher: RandomState,
     next_id: AtomicU64,
 }
+
+/// States of one hash, with their numbers.
+type Bucket = Vec<(u64, Weak<State>)>;
 
 impl Interner {
     /// An empty one.

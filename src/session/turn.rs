@@ -198,8 +198,8 @@ impl Session {
             }
             return;
         }
-        let reads_only = matches!(self.turn.first, Word::Select | Word::Set | Word::Show);
-        if self.turn.runs_statement() && !(reads_only && !self.turn.flags.any(Flags::SETS_LAST_INSERT_ID)) {
+        let may_insert = !matches!(self.turn.first, Word::Select | Word::Set | Word::Show);
+        if self.turn.runs_statement() && (may_insert || self.turn.flags.any(Flags::SETS_LAST_INSERT_ID)) {
             // A failed insert may have generated an id.
             self.last_insert_id = None;
         }

@@ -81,7 +81,10 @@ pub(super) fn note(spec: &mut StateSpec, name: &str, value: Option<&[u8]>) -> Ve
         "insert_id" => return Verdict::OneShot,
         // What it is by default, and nothing else can be set back to it.
         "gtid_next" if bytes == b"AUTOMATIC" => return Verdict::Carried,
-        "innodb_ft_user_stopword_table" if bytes.is_empty() => {
+        // NULL by default, reported as nothing, and refused if set to nothing.
+        "default_tmp_storage_engine" | "external_table_storage_engine" | "innodb_ft_user_stopword_table"
+            if bytes.is_empty() =>
+        {
             spec.variables.remove(name);
             return Verdict::Carried;
         }
@@ -152,6 +155,7 @@ mod tests {
             ("gtid_next", "ANONYMOUS", Verdict::WriteOnly),
             ("session_track_gtids", "OFF", Verdict::Tracker),
             ("timestamp", "1", Verdict::Timestamp),
+            ("default_tmp_storage_engine", "", Verdict::Carried),
             ("profiling", "ON", Verdict::Trace),
             ("profiling", "OFF", Verdict::Carried),
             ("optimizer_trace", "enabled=on,one_line=off", Verdict::Trace),
@@ -163,6 +167,17 @@ mod tests {
             assert_eq!(note(&mut StateSpec::default(), name, Some(value.as_bytes())), *verdict, "{name}={value}");
         }
         assert_eq!(note(&mut StateSpec::default(), "a", Some(&[b'x'; LONGEST_VALUE + 1])), Verdict::Unknown);
+    }
+
+    #[test]
+    fn an_absent_value_is_the_default() {
+        let mut spec = StateSpec::default();
+        note(&mut spec, "default_tmp_storage_engine", Some(b"MyISAM"));
+        note(&mut spec, "default_tmp_storage_engine", Some(b""));
+        note(&mut spec, "innodb_ft_user_stopword_table", None);
+        assert!(spec.variables.is_empty());
+        note(&mut spec, "sql_mode", Some(b""));
+        assert_eq!(spec.variables.len(), 1);
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn table() -> Vec<(Mode, &'static [u8], Flags)> {
     table
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn plain_statements() -> Vec<(&'static str, Flags)> {
     vec![
         ("", f!()),

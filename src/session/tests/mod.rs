@@ -179,8 +179,8 @@ impl Stage {
             let rows = match &ask {
                 Ask::Warnings => Some(vec![]),
                 Ask::Variables(names) => {
-                    let value = |name: &Box<str>| answers.iter().find(|(known, _)| *known == &**name).map(|(_, v)| *v);
-                    let row: Option<Vec<_>> = names.iter().map(value).collect();
+                    let value = |name: &str| answers.iter().find(|(known, _)| *known == name).map(|(_, v)| *v);
+                    let row: Option<Vec<_>> = names.iter().map(|name| value(name)).collect();
                     row.map(|row| vec![row.into_iter().map(|v| v.map(|v| v.as_bytes().to_vec())).collect()])
                 }
             };

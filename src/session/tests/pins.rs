@@ -283,7 +283,7 @@ fn long_data_and_cursors() {
         stage.session.end();
         stage.pinned(&["prepared_statement", "long_data"]);
         let opened = rows(0).status(StatusFlags::SERVER_STATUS_CURSOR_EXISTS);
-        stage.command(Command::StmtExecute, Effects::default(), &[opened.clone()]);
+        stage.command(Command::StmtExecute, Effects::default(), std::slice::from_ref(&opened));
         stage.session.end();
         stage.pinned(&["prepared_statement", "cursor"]);
         stage.command(Command::StmtFetch, Effects::default(), &[opened]).pinned(&["prepared_statement", "cursor"]);
