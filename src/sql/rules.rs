@@ -161,6 +161,10 @@ impl Rules {
             Kind::Punct(b':') if self.statement.index == 1 => self.flag(Flags::COMPOUND),
             _ => {}
         }
+        // `BEGIN NOT ATOMIC ..`; in sql_mode=ORACLE just `BEGIN ..`.
+        if self.statement.first == Word::Begin && self.statement.index == 1 && token.word != Word::Work {
+            self.flag(Flags::COMPOUND);
+        }
         if self.statement.index == 0 && token.kind != Kind::Word {
             self.begin(Word::Other);
         }
@@ -309,7 +313,6 @@ impl Rules {
         self.statement.second = word;
         self.flag(match (self.statement.first, word) {
             (Word::Start, Word::Transaction) => Flags::BEGIN,
-            (Word::Begin, Word::Not) => Flags::COMPOUND,
             (Word::Lock, Word::Table | Word::Tables) => Flags::LOCK_TABLES,
             (Word::Unlock, Word::Table | Word::Tables) => Flags::UNLOCK_TABLES,
             (Word::Lock, Word::Instance) => Flags::LOCK_INSTANCE,

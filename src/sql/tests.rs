@@ -32,6 +32,7 @@ fn table() -> Vec<(Mode, &'static [u8], Flags)> {
     table
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn plain_statements() -> Vec<(&'static str, Flags)> {
     vec![
         ("", f!()),
@@ -112,6 +113,8 @@ fn plain_statements() -> Vec<(&'static str, Flags)> {
         ("DROP PREPARE s", f!(DEALLOCATE)),
         // Transactions.
         ("BEGIN", f!(BEGIN)),
+        ("BEGIN WORK;", f!(BEGIN)),
+        ("BEGIN @a := 1; END", f!(BEGIN | COMPOUND | USER_VARIABLE | WRITES_USER_VARIABLE)),
         ("START TRANSACTION READ ONLY", f!(BEGIN)),
         ("START SLAVE", f!()),
         ("COMMIT AND CHAIN", f!(COMMIT)),

@@ -40,7 +40,7 @@ words! {
     Prepare b"PREPARE", Release b"RELEASE", Rename b"RENAME", Repeat b"REPEAT", Replace b"REPLACE",
     Revoke b"REVOKE", Rollback b"ROLLBACK", Savepoint b"SAVEPOINT", Select b"SELECT", Set b"SET", Show b"SHOW",
     Start b"START", Table b"TABLE", Truncate b"TRUNCATE", Unlock b"UNLOCK", Update b"UPDATE", Use b"USE",
-    Values b"VALUES", While b"WHILE", With b"WITH", Xa b"XA",
+    Values b"VALUES", While b"WHILE", With b"WITH", Work b"WORK", Xa b"XA",
     // What follows.
     As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
     Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
