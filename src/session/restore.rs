@@ -2,7 +2,7 @@
 //!
 //! Every value in the text was reported by a server, but a client chose it, and it is read under whatever `sql_mode` and
 //! `character_set_client` the backend has at that moment. So only two ways to write one are used: numbers as they are
-//! (integer variables refuse quoted ones), and `'...'` around printable ASCII without quote and backslash, which reads
+//! (integer variables refuse quoted ones), and `'...'` around printable ASCII without quotes and backslash, which reads
 //! alike in every mode and character set. Anything else is written as `_utf8mb4 0x..`.
 
 use std::fmt::Write;
@@ -166,7 +166,7 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
 
 /// A value as SQL.
 fn literal(value: &[u8]) -> String {
-    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'\\');
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'"' | b'\\');
     if is_number(value) {
         String::from_utf8_lossy(value).into_owned()
     } else if value.iter().all(plain) {

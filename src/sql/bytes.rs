@@ -2,43 +2,57 @@
 
 use super::word::LONGEST;
 
-/// A word in upper case, as far as it fits, and a hash of all its bytes as spelled.
+/// A word as spelled, as far as it fits.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: [u8; LONGEST],
     len: usize,
-    pub(super) hash: u64,
 }
 
 impl Buffer {
-    /// FNV-1a
-    const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-
     pub(super) const fn new() -> Self {
-        Self { bytes: [0; LONGEST], len: 0, hash: Self::SEED }
+        Self { bytes: [0; LONGEST], len: 0 }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(super) const fn clear(&mut self) {
         self.len = 0;
-        self.hash = Self::SEED;
     }
 
     pub(super) fn push(&mut self, byte: u8) {
         if let Some(slot) = self.bytes.get_mut(self.len) {
-            *slot = byte.to_ascii_uppercase();
+            *slot = byte;
         }
         self.len += 1;
-        self.note(byte);
     }
 
-    pub(super) fn note(&mut self, byte: u8) {
-        self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(Self::PRIME);
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+        self.len += bytes.len();
     }
 
-    /// The word, or nothing if it is too long to be one that matters.
+    /// The word; nothing if it was too long.
     pub(super) fn text(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// A hash of a name as spelled (FNV-1a), fed byte by byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hash(pub(super) u64);
+
+impl Hash {
+    pub(super) const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    pub(super) const fn note(&mut self, byte: u8) {
+        self.0 = (self.0 ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let mut hash = Self::NEW;
+        bytes.iter().for_each(|byte| hash.note(*byte));
+        hash
     }
 }
 

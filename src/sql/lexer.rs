@@ -12,7 +12,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::bytes::{Buffer, is_ident, is_space, may_be_space};
+use super::bytes::{Buffer, Hash, is_ident, is_space, may_be_space};
 use super::rules::{Kind, Rules, Token};
 use super::word::Word;
 use super::{Effects, Flags, Mode, Multibyte};
@@ -38,6 +38,8 @@ pub struct Lexer {
     pub(super) tail: u8,
     quote: Quote,
     word: Buffer,
+    /// Of the string at hand, where it is wanted.
+    hash: Hash,
     number: Option<u64>,
     pub(super) rules: Rules,
 }
@@ -107,6 +109,7 @@ impl Lexer {
             tail: 0,
             quote: Quote { mark: 0, escapes: false, hashes: false, kind: QuoteKind::Text },
             word: Buffer::new(),
+            hash: Hash::NEW,
             number: None,
             rules: Rules::new(mode.mariadb),
         }
@@ -116,7 +119,10 @@ impl Lexer {
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            let skipped = self.skip(rest);
+            let skipped = match self.state {
+                State::Word | State::Quoted | State::Comment | State::Line => self.skip(rest),
+                _ => 0,
+            };
             if skipped > 0 {
                 self.at += skipped as u64;
                 rest = rest.get(skipped..).unwrap_or_default();
@@ -151,9 +157,7 @@ impl Lexer {
         match self.state {
             State::Word if self.mode.multibyte == Multibyte::No => {
                 let len = end(rest.iter().position(|byte| !is_ident(*byte)));
-                for byte in rest.iter().take(len) {
-                    self.word.push(*byte);
-                }
+                self.word.extend(rest.get(..len).unwrap_or_default());
                 len
             }
             State::Quoted if self.may_skip_quoted() => {
@@ -223,7 +227,7 @@ impl Lexer {
             if self.state == State::Word || self.quote.kind == QuoteKind::Name {
                 self.word.push(byte);
             } else if self.quote.hashes {
-                self.word.note(byte);
+                self.hash.note(byte);
             }
             return true;
         }
@@ -322,6 +326,7 @@ impl Lexer {
         let hashes = kind == QuoteKind::Text && self.rules.wants_hash();
         self.quote = Quote { mark, escapes: !named && !self.mode.no_backslash_escapes, hashes, kind };
         self.word.clear();
+        self.hash = Hash::NEW;
         self.tail = 0;
         self.state = State::Quoted;
     }
@@ -352,7 +357,7 @@ impl Lexer {
         if self.quote.kind == QuoteKind::Name {
             self.word.push(byte);
         } else if self.quote.hashes {
-            self.word.note(byte);
+            self.hash.note(byte);
         }
     }
 
@@ -429,13 +434,16 @@ impl Lexer {
     }
 
     fn emit(&mut self, kind: Kind, end: u64) {
+        if matches!(kind, Kind::Punct(_) | Kind::Number { .. } | Kind::Text) && self.rules.pass(kind, end) {
+            return;
+        }
         let word = if kind == Kind::Name { Word::of(self.word.text()) } else { Word::Other };
         self.emit_as(kind, word, end);
     }
 
     fn emit_as(&mut self, kind: Kind, word: Word, end: u64) {
         let text = if matches!(kind, Kind::Word | Kind::Name) { self.word.text() } else { &[] };
-        let (hash, number) = (self.word.hash, self.number);
+        let (hash, number) = (self.hash.0, self.number);
         self.rules.token(&Token { kind, word, text, hash, number, start: self.start, end });
     }
 }

@@ -157,8 +157,21 @@ fn charsets() -> impl Strategy<Value = Charset> {
 fn specs() -> impl Strategy<Value = StateSpec> {
     let schema = prop::option::of(prop::sample::select(vec!["test", "sé", "a`b", "x'; DROP TABLE t"]));
     let value = prop_oneof![
-        prop::sample::select(vec!["", "0", "-1.5", "1.5.2", "+02:00", "ON", "a'b", "a\\", "é", "\n", "ANSI,STRICT"])
-            .prop_map(|text| text.as_bytes().to_vec()),
+        prop::sample::select(vec![
+            "",
+            "0",
+            "-1.5",
+            "1.5.2",
+            "+02:00",
+            "ON",
+            "a'b",
+            "a\"b",
+            "a\\",
+            "é",
+            "\n",
+            "ANSI,STRICT"
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..6),
     ];
     let name = prop::sample::select(vec!["a", "b", "sql_mode", "time_zone", "plug.name"]);

@@ -152,3 +152,28 @@ fn the_servers_sql_mode_counts_until_the_session_sets_its_own() {
     let mode = stage.session.mode();
     assert!(!mode.ansi_quotes && !mode.no_backslash_escapes && mode.mariadb);
 }
+
+proptest::proptest! {
+    /// Whatever a server sends: no panic, and what is carried can be put into SQL.
+    #[test]
+    fn any_report_is_survived(
+        raw in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60),
+        status in proptest::prelude::any::<u16>(),
+        kind in 0..6_u8,
+    ) {
+        let mut stage = Stage::new(MARIA);
+        let mut framed = vec![kind, raw.len() as u8];
+        framed.extend_from_slice(&raw);
+        for changes in [raw, framed] {
+            let mut reply = ok().status(StatusFlags::from_bits_retain(status));
+            reply.changes = BytesMut::from(&changes[..]);
+            let effects = stage.effects("SELECT 1");
+            stage.command(Command::Query, effects, &[reply]);
+            stage.answer(&[]);
+        }
+        let fresh = BackendState::fresh(stage.interner.intern(base()), false);
+        if let Plan::Restore(Restore { set: Some(text), .. }) = plan(&fresh, &stage.session.held()) {
+            proptest::prop_assert!(text.is_ascii());
+        }
+    }
+}
