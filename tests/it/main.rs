@@ -4,4 +4,6 @@
 //! `tests/run --servers` prints them.
 
 mod login;
+mod sharing;
+mod state;
 mod support;
