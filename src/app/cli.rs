@@ -40,6 +40,9 @@ enum Command {
     /// Shows what it does, on a machine with nothing installed.
     #[cfg(feature = "demo")]
     Demo(Demo),
+    /// Drives clients for a parent process, on standard input and output.
+    #[command(name = crate::load::WORKER, hide = true)]
+    Worker,
 }
 
 /// Where the settings come from.
@@ -99,6 +102,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check { settings, print }) => check(settings, print),
         #[cfg(feature = "demo")]
         Some(Command::Demo(demo)) => show_demo(demo),
+        Some(Command::Worker) => work(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -141,6 +145,12 @@ fn effective(config: &Config) -> String {
     lines.join("\n")
 }
 
+/// The load generator's half of a measurement that another process makes.
+fn work() -> Result<(), Failure> {
+    runtime::raise_open_files();
+    runtime::block_on(0, crate::load::worker())?.map_err(|error| Failure::Internal(error.to_string()))
+}
+
 #[cfg(feature = "demo")]
 fn show_demo(demo: Demo) -> Result<(), Failure> {
     use crate::demo;
@@ -155,7 +165,10 @@ fn show_demo(demo: Demo) -> Result<(), Failure> {
         exit: demo.exit,
     };
     runtime::raise_open_files();
-    runtime::block_on(0, demo::run(options))?.map_err(|error| Failure::Unavailable(error.to_string()))
+    runtime::block_on(0, demo::run(options))?.map_err(|error| match error {
+        demo::DemoError::Usage(_) => Failure::Usage(error.to_string()),
+        _ => Failure::Unavailable(error.to_string()),
+    })
 }
 
 impl Settings {

@@ -17,7 +17,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Settings};
+use crate::client::{Door, Proven, Settings};
 use crate::config::{Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -47,7 +47,6 @@ pub enum StartError {
 }
 
 /// A running proxy.
-#[derive(Debug)]
 pub struct Proxy {
     door: Arc<Door>,
     addresses: Vec<SocketAddr>,
@@ -184,6 +183,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         pool,
         connector,
         interner,
+        proven: Proven::default(),
         metrics: Arc::clone(metrics),
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
@@ -199,7 +199,8 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<SocketAddr>, Vec<PathBu
     for listen in &config.server.listen {
         match listen {
             Listen::Tcp(address) => {
-                let failed = |error| StartError::Listen { address: address.to_string(), setting: "server.listen", error };
+                let failed =
+                    |error| StartError::Listen { address: address.to_string(), setting: "server.listen", error };
                 let socket = tcp::listen(*address, config.server.backlog, config.server.reuse_port).map_err(failed)?;
                 addresses.push(socket.local_addr().map_err(failed)?);
                 listeners.push(Listener::Tcp(socket));

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncWrite;
 
 use super::query::append_command;
-use super::{QueryError, ServerFacts};
+use super::{Loan, QueryError};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -26,8 +26,8 @@ pub struct Backend {
     pub capabilities: CapabilityFlags,
     /// What the server's session holds now, as far as a session's state goes.
     pub state: BackendState,
-    /// The session that used it last and what it would miss if another one took over.
-    pub debt: Option<Arc<crate::session::Owed>>,
+    /// What the session that used it last would miss if another one took over.
+    pub loan: Option<Arc<Loan>>,
 }
 
 impl Backend {
@@ -71,7 +71,3 @@ impl Backend {
 /// What a session must be told to report; the same on MariaDB and MySQL.
 pub(super) const TRACKERS: &str = "SET SESSION session_track_schema=ON, session_track_state_change=ON, \
      session_track_system_variables='*', session_track_transaction_info='CHARACTERISTICS'";
-
-/// Unused facts are those of the server the connection leads to.
-#[allow(unused, reason = "placeholder until the connector lands")]
-type Facts = ServerFacts;

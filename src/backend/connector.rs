@@ -1,6 +1,7 @@
 //! Dialing: from an address to a logged-in connection with its trackers on. The only place that connects.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
 use crate::net::{Buffer, Stream, tcp};
-use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
+use crate::protocol::capability::BACKEND_ALWAYS;
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
-use crate::session::{BackendState, Charset, Interner, StateSpec};
+use crate::session::{BackendState, Charset, Interner, State, StateSpec};
 
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
@@ -31,7 +32,6 @@ const MAX_LOGIN_PACKET: usize = 64 << 10;
 const LOGIN_COLLATION: u8 = 45;
 
 /// Opens connections to one server.
-#[derive(Debug)]
 pub struct Connector {
     endpoint: Endpoint,
     connect_timeout: Duration,
@@ -42,6 +42,12 @@ pub struct Connector {
     facts: ArcSwapOption<ServerFacts>,
     interner: Arc<Interner>,
     metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
 }
 
 impl Connector {
@@ -194,8 +200,8 @@ impl Connector {
             buffer: Buffer::new(self.buffer),
             thread_id: greeting.connection_id,
             capabilities: conversation.capabilities(),
-            state: BackendState::new(self.interner.intern(StateSpec::default())),
-            debt: None,
+            state: fresh(self.interner.intern(StateSpec::default())),
+            loan: None,
         };
         self.prepare(&mut backend, greeting).await.map_err(query_error)?;
         Ok(backend)
@@ -220,24 +226,28 @@ impl Connector {
         });
         if !known {
             let collations = collations(backend, greeting.is_mariadb()).await?;
-            self.learn(greeting, Some(collations));
+            let charset = default_charset(backend).await?;
+            self.learn(greeting, Some((collations, charset)));
         }
         let charset = backend.read_charset().await?;
         let state = self.interner.intern(StateSpec { charset, ..StateSpec::default() });
-        backend.state = BackendState::new(state);
+        backend.state = fresh(state);
         Ok(())
     }
 
-    fn learn(&self, greeting: &ServerGreeting, collations: Option<HashMap<u16, Collation>>) {
+    fn learn(&self, greeting: &ServerGreeting, charsets: Option<(HashMap<u16, Collation>, Charset)>) {
         let before = self.facts.load();
-        let collations = collations.map(Arc::new).or_else(|| before.as_ref().map(|facts| Arc::clone(&facts.collations)));
+        let before = before.as_ref().map(|facts| (Arc::clone(&facts.collations), facts.default_charset.clone()));
+        let charsets = charsets.map(|(collations, charset)| (Arc::new(collations), charset));
+        let (collations, default_charset) = charsets.or(before).unwrap_or_default();
         self.facts.store(Some(Arc::new(ServerFacts {
             version: greeting.version.clone(),
             capabilities: greeting.capabilities,
             collation: greeting.collation,
             status: greeting.status,
             mariadb: greeting.is_mariadb(),
-            collations: collations.unwrap_or_default(),
+            collations,
+            default_charset,
         })));
     }
 }
@@ -248,15 +258,19 @@ impl Backend {
     /// # Errors
     /// As [`Backend::query`].
     pub async fn read_charset(&mut self) -> Result<Charset, QueryError> {
-        let rows = self
-            .query(
-                "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
-                 @@collation_connection",
-            )
-            .await?;
-        let mut fields = rows.fields(0).into_iter().map(|field| {
-            field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str())
-        });
+        self.ask_charset(
+            "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
+                          @@collation_connection",
+        )
+        .await
+    }
+
+    async fn ask_charset(&mut self, sql: &str) -> Result<Charset, QueryError> {
+        let rows = self.query(sql).await?;
+        let mut fields = rows
+            .fields(0)
+            .into_iter()
+            .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
         let mut next = || fields.next().flatten();
         let (client, connection, results, collation) = (next(), next(), next(), next());
         Ok(Charset {
@@ -265,6 +279,16 @@ impl Backend {
             results,
             collation: collation.unwrap_or_default(),
         })
+    }
+}
+
+/// What a connection gets whose client names no collation that the server knows.
+async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
+    let sql = "SELECT @@global.character_set_client, @@global.character_set_connection, \
+               @@global.character_set_results, @@global.collation_connection";
+    match backend.ask_charset(sql).await {
+        Err(QueryError::Refused { .. }) => Ok(Charset::default()),
+        other => other,
     }
 }
 
@@ -294,6 +318,11 @@ async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16,
             Some((id, Collation { charset, name }))
         })
         .collect())
+}
+
+/// What a connection that was just opened holds.
+fn fresh(state: Arc<State>) -> BackendState {
+    BackendState { state, last_insert_id: 0, multi_statements: false, warned: false }
 }
 
 /// Connection attributes, as performance_schema.session_connect_attrs shows them.

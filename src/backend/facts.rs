@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::session::Charset;
 
 /// A character set and one of its collations, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +30,25 @@ pub struct ServerFacts {
     pub mariadb: bool,
     /// What collation numbers mean; empty until the first login.
     pub collations: Arc<HashMap<u16, Collation>>,
+    /// What a connection gets whose client names no collation that the server knows.
+    pub default_charset: Charset,
 }
 
 impl ServerFacts {
+    /// The character sets of a connection whose client named this collation. A number that the server does not know
+    /// gets the server's default, as do character sets that no client can speak.
+    #[must_use]
+    pub fn charset(&self, collation: u16) -> Charset {
+        let known = self
+            .collations
+            .get(&collation)
+            .filter(|it| !matches!(&*it.charset, "ucs2" | "utf16" | "utf16le" | "utf32"));
+        match known {
+            Some(it) => Charset::names(&it.charset, &it.name),
+            None => self.default_charset.clone(),
+        }
+    }
+
     /// Can the server report what a statement does to its session?
     #[must_use]
     pub fn tracks(&self) -> bool {

@@ -13,6 +13,7 @@ mod facts;
 mod kill;
 mod loan;
 mod query;
+mod restore;
 
 pub use account::{Account, AccountIds};
 pub use class::Class;
@@ -20,5 +21,6 @@ pub use connection::Backend;
 pub use connector::Connector;
 pub use error::OpenError;
 pub use facts::{Collation, ServerFacts};
-pub use loan::Loan;
+pub use loan::{Answer, Loan};
 pub use query::{QueryError, Rows};
+pub use restore::Prefix;

@@ -25,11 +25,17 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Every field of every row.
+    #[must_use]
+    pub fn decode(&self) -> crate::session::Rows {
+        (0..self.rows.len()).map(|row| self.fields(row)).collect()
+    }
+
     /// The fields of one row; empty if there is no such row.
     #[must_use]
     pub fn fields(&self, row: usize) -> Vec<Option<Vec<u8>>> {
         let Some(row) = self.rows.get(row) else { return Vec::new() };
-        text_row(row).map(|field| field.ok().flatten().map(<[u8]>::to_vec)).collect()
+        text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect()
     }
 }
 
@@ -78,7 +84,9 @@ impl Backend {
             let (class, packet) = self.packet(&mut reply, &mut refused).await?;
             total += packet.len();
             if total > MAX_REPLY {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer to our question is too large").into());
+                return Err(
+                    io::Error::new(io::ErrorKind::InvalidData, "the answer to our question is too large").into()
+                );
             }
             match class {
                 Class::Column => rows.columns.push(packet),

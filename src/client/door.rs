@@ -1,8 +1,10 @@
 //! What all clients of one proxy share.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
@@ -16,7 +18,6 @@ use crate::protocol::auth::rsa::Keys;
 use crate::session::Interner;
 
 /// What all clients of one proxy share: built once, read only.
-#[derive(Debug)]
 pub struct Door {
     /// Who may come in.
     pub users: Users,
@@ -28,6 +29,8 @@ pub struct Door {
     pub connector: Arc<Connector>,
     /// Session states.
     pub interner: Arc<Interner>,
+    /// States that a server has accepted as a whole.
+    pub proven: Proven,
     /// The numbers.
     pub metrics: Arc<Metrics>,
     /// TLS, if it is offered.
@@ -40,6 +43,35 @@ pub struct Door {
     pub tasks: TaskTracker,
     /// The settings below, as configured.
     pub settings: Settings,
+}
+
+/// The numbers of states that a server has accepted as a whole: restoring them needs no waiting.
+#[derive(Debug, Default)]
+pub struct Proven(Mutex<HashSet<u64>>);
+
+impl Proven {
+    /// How many are known at most; then it starts over.
+    const MAX: usize = 100_000;
+
+    /// Was this state accepted before?
+    #[must_use]
+    pub fn contains(&self, state: u64) -> bool {
+        self.0.lock().contains(&state)
+    }
+
+    /// This state was accepted.
+    pub fn insert(&self, state: u64) {
+        let mut states = self.0.lock();
+        if states.len() >= Self::MAX {
+            states.clear();
+        }
+        states.insert(state);
+    }
+
+    /// This state was refused after all.
+    pub fn remove(&self, state: u64) {
+        self.0.lock().remove(&state);
+    }
 }
 
 /// The settings that clients look at.

@@ -1,34 +1,67 @@
 //! Getting a backend, paying its last user's debts, and the words when there is none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Door;
 use super::reply::Fault;
-use crate::backend::{Class, OpenError};
+use crate::backend::{Class, OpenError, QueryError};
 use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
 use crate::pool::{Lease, LeaseError, Request, Server};
+
+/// How long it may take to get a connection for killing a statement that nobody waits for any more.
+const UNDERTAKING: Duration = Duration::from_secs(5);
 
 /// Why there is no backend.
 pub(super) type Unlent = LeaseError<OpenError>;
 
-/// A backend of this class, in whatever state; what its last session would miss has been saved.
+/// A backend of this class, if one is idle. Its last user's debts are not paid yet.
+pub(super) fn take_now(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Option<Lease<Server>> {
+    door.pool.try_lease(&Request { class, owner, state, wait: door.settings.queue_timeout })
+}
+
+/// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
 pub(super) async fn take(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Result<Lease<Server>, Unlent> {
-    let request = Request { class, owner, state, wait: door.settings.queue_timeout };
     loop {
-        let mut lease = match door.pool.try_lease(&request) {
-            Some(lease) => lease,
-            None => door.pool.lease(request).await?,
-        };
-        let Some(loan) = lease.loan.take() else { return Ok(lease) };
-        if lease.kind() == LeaseKind::Own {
+        let lease = door.pool.lease(Request { class, owner, state, wait: door.settings.queue_timeout }).await?;
+        if let Some(lease) = settled(door, lease).await {
             return Ok(lease);
         }
-        door.metrics.session.saves.inc();
-        if loan.settle(&mut lease).await.is_ok() {
-            return Ok(lease);
-        }
-        lease.discard(CloseReason::Lost);
     }
+}
+
+/// Pays the debts of whoever used this backend last, unless that was the same session. None if the backend is lost.
+pub(super) async fn settled(door: &Arc<Door>, mut lease: Lease<Server>) -> Option<Lease<Server>> {
+    let Some(loan) = lease.loan.take() else { return Some(lease) };
+    // Nobody but the backend holds it: the session is gone.
+    if lease.kind() == LeaseKind::Own || Arc::strong_count(&loan) == 1 {
+        return Some(lease);
+    }
+    door.metrics.session.saves.inc();
+    match loan.settle(&mut lease).await {
+        Ok(()) => Some(lease),
+        Err(_) => {
+            lease.discard(CloseReason::Lost);
+            None
+        }
+    }
+}
+
+/// A client is gone, its statement is not: kills it by another connection of the same account, and only then frees
+/// the room, so that the server never sees one connection too many.
+pub(super) fn undertake(door: &Arc<Door>, class: &Class, lease: Lease<Server>) {
+    let (task_door, class) = (Arc::clone(door), class.clone());
+    door.tasks.spawn(async move {
+        let request = Request { class: &class, owner: 0, state: 0, wait: UNDERTAKING };
+        if let Ok(other) = task_door.pool.lease(request).await
+            && let Some(mut other) = settled(&task_door, other).await
+            && !matches!(other.kill_query(lease.thread_id).await, Err(QueryError::Lost(_) | QueryError::Protocol(_)))
+        {
+            other.state.warned = true;
+            give_back(other, 0);
+        }
+        lease.discard(CloseReason::Dirty);
+    });
 }
 
 /// Gives a backend back between two turns.

@@ -15,7 +15,10 @@ use crate::pool::{Lease, Server};
 use crate::protocol::auth::{Nonce, Plugin, Secret};
 use crate::protocol::capability::{CapabilityFlags, NEVER_OFFERED};
 use crate::protocol::command::Command;
-use crate::protocol::handshake::{Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step};
+use crate::protocol::handshake::{
+    Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
+};
+use crate::session::{Options, Session, StateSpec};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ pub(super) struct Guest {
     /// The collation number of the handshake.
     pub(super) collation: u16,
     /// Its place among the user's clients.
-    pub(super) slot: UserSlot,
+    _slot: UserSlot,
 }
 
 /// A client that may not.
@@ -57,47 +60,53 @@ pub(super) struct Threshold<'a> {
     pub(super) owner: u64,
 }
 
-/// Greets and authenticates a new client. The stream comes back as TLS if the client wanted it.
+/// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
 pub(super) async fn log_in(
     threshold: &mut Threshold<'_>,
-    stream: Stream,
+    stream: &mut Stream,
     connection_id: u32,
-) -> (Option<Stream>, Result<Guest, Turned>) {
+) -> Result<Guest, Turned> {
     let door = threshold.door;
-    let mut stream = stream;
     let facts = match facts(door).await {
         Ok(facts) => facts,
-        Err(fault) => {
-            let turned = refuse(threshold, &mut stream, 0, &fault, LoginResult::Backend).await;
-            return (Some(stream), Err(turned));
-        }
+        Err(fault) => return Err(refuse(threshold, stream, 0, &fault, LoginResult::Backend).await),
     };
     let greeting = greeting(door, &facts, connection_id);
-    let policy = policy(door, &stream);
-    let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy);
+    let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy(door, stream));
     let mut out = BytesMut::new();
     machine.greet(&mut out);
-    let mut stream = Some(stream);
-    let conversed = converse(threshold, &mut stream, &mut machine, &mut out).await;
-    (stream, conversed)
+    follow(threshold, stream, &mut machine, Ok(Step::Read), out).await
 }
 
-/// Runs COM_CHANGE_USER, whose packet has been read.
+/// Runs COM_CHANGE_USER, whose packet the machine has already seen.
 pub(super) async fn change_user(
     threshold: &mut Threshold<'_>,
-    stream: &mut Option<Stream>,
+    stream: &mut Stream,
     machine: &mut ServerSide,
     step: Result<Step, HandshakeError>,
-    out: &mut BytesMut,
 ) -> Result<Guest, Turned> {
-    let guest = follow(threshold, stream, machine, step, out).await?;
-    Ok(guest)
+    follow(threshold, stream, machine, step, BytesMut::new()).await
 }
 
 /// How this client may log in.
 pub(super) fn policy(door: &Door, stream: &Stream) -> Policy {
     let local = matches!(stream, Stream::Unix(_));
     Policy { tls_offered: door.tls.is_some() && !local, tls_required: door.tls_required, local }
+}
+
+/// The session of a client that has just logged in: as the server would make it from the handshake.
+pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
+    let facts = door.connector.facts();
+    let mariadb = facts.as_ref().is_some_and(|facts| facts.mariadb);
+    let charset = facts.as_ref().map(|facts| facts.charset(guest.collation)).unwrap_or_default();
+    let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
+    let state = door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+    let options = Options {
+        mariadb,
+        multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
+        tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
+    };
+    Session::new(state, Arc::clone(&door.interner), options)
 }
 
 /// A salt without zero bytes, as servers make it.
@@ -129,83 +138,82 @@ pub(super) fn greeting(door: &Door, facts: &ServerFacts, connection_id: u32) -> 
     }
 }
 
-async fn converse(
-    threshold: &mut Threshold<'_>,
-    stream: &mut Option<Stream>,
-    machine: &mut ServerSide,
-    out: &mut BytesMut,
-) -> Result<Guest, Turned> {
-    follow(threshold, stream, machine, Ok(Step::Read), out).await
-}
-
 /// Follows the conversation from this step to its end, the last packet included.
 async fn follow(
     threshold: &mut Threshold<'_>,
-    slot: &mut Option<Stream>,
+    stream: &mut Stream,
     machine: &mut ServerSide,
-    mut step: Result<Step, HandshakeError>,
-    out: &mut BytesMut,
+    step: Result<Step, HandshakeError>,
+    mut out: BytesMut,
 ) -> Result<Guest, Turned> {
-    let mut payload = Vec::new();
-    let (password, verified) = loop {
-        let Some(stream) = slot.as_mut() else {
-            return Err(Turned::new(LoginResult::Gone, "TLS failed"));
-        };
-        let current = match step {
-            Ok(current) => current,
-            Err(error) => return Err(misunderstood(threshold, stream, machine, &error).await),
-        };
-        step = match current {
-            Step::Read => {
-                packets::write(stream, out).await.map_err(gone)?;
-                let seq = packets::read(stream, threshold.buffer, &mut payload).await.map_err(gone)?;
-                machine.receive(seq, &payload, out)
-            }
-            Step::StartTls => {
-                start_tls(threshold.door, slot).await?;
-                machine.tls_done();
-                Ok(Step::Read)
-            }
-            Step::Identify => {
-                let user = machine.request().map(|request| request.user.clone()).unwrap_or_default();
-                let known = threshold.door.users.look_up(&user, std::time::Instant::now());
-                machine.identified(known, out)
-            }
-            Step::Granted(password) => break (password, true),
-            Step::AskServer { password } => break (password, false),
-            Step::Denied { using_password } => {
-                let user = machine.request().map(|request| request.user.clone()).unwrap_or_default();
-                let fault = Fault::Denied { user, host: threshold.host.to_owned(), using_password };
-                packets::write(stream, out).await.map_err(gone)?;
-                return Err(refuse(threshold, stream, machine.next_seq(), &fault, LoginResult::Denied).await);
-            }
-        };
-    };
-    let (Some(stream), Some(request)) = (slot.as_mut(), machine.request().cloned()) else {
-        return Err(Turned::new(LoginResult::Gone, "no request"));
+    let (password, verified) = identify(threshold, stream, machine, step, &mut out).await?;
+    let Some(request) = machine.request().cloned() else {
+        return Err(Turned::new(LoginResult::Garbage, "a login without a user"));
     };
     match admit(threshold, &request, &password, verified).await {
         Ok(guest) => {
             let status = threshold.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
             let tracks = guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
-            reply::ok(out, machine.next_seq(), status, tracks);
-            packets::write(stream, out).await.map_err(gone)?;
+            reply::ok(&mut out, machine.next_seq(), status, tracks);
+            packets::write(stream, &mut out).await.map_err(gone)?;
             Ok(guest)
         }
         Err((fault, result)) => {
-            packets::write(stream, out).await.map_err(gone)?;
+            packets::write(stream, &mut out).await.map_err(gone)?;
             Err(refuse(threshold, stream, machine.next_seq(), &fault, result).await)
         }
     }
 }
 
-async fn start_tls(door: &Door, slot: &mut Option<Stream>) -> Result<(), Turned> {
-    let (Some(plain), Some(acceptor)) = (slot.take(), &door.tls) else {
-        return Err(Turned::new(LoginResult::Garbage, "TLS was not offered"));
-    };
-    let encrypted = plain.accept_tls(acceptor).await;
-    *slot = Some(encrypted.map_err(|error| Turned::new(LoginResult::Garbage, format!("TLS: {error}")))?);
-    Ok(())
+/// The conversation up to the password, and whether it is known to be right.
+async fn identify(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    machine: &mut ServerSide,
+    mut step: Result<Step, HandshakeError>,
+    out: &mut BytesMut,
+) -> Result<(Secret, bool), Turned> {
+    let mut payload = Vec::new();
+    loop {
+        let current = match step {
+            Ok(current) => current,
+            Err(error) => return Err(misunderstood(threshold, stream, machine, &error).await),
+        };
+        let user = || machine.request().map(|request| request.user.clone()).unwrap_or_default();
+        step = match current {
+            Step::Read => {
+                packets::write(stream, out).await.map_err(gone)?;
+                let header = packets::header(stream, threshold.buffer).await.map_err(gone)?;
+                match machine.check_header(header.len, header.seq) {
+                    Ok(()) => {
+                        packets::payload(stream, threshold.buffer, header, &mut payload).await.map_err(gone)?;
+                        machine.receive(header.seq, &payload, out)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Step::StartTls => {
+                let garbage = |error: io::Error| Turned::new(LoginResult::Garbage, format!("TLS: {error}"));
+                match &threshold.door.tls {
+                    Some(acceptor) => stream.accept_tls(acceptor).await.map_err(garbage)?,
+                    None => return Err(Turned::new(LoginResult::Garbage, "TLS was not offered")),
+                }
+                machine.tls_done();
+                Ok(Step::Read)
+            }
+            Step::Identify => {
+                let known = threshold.door.users.look_up(&user(), std::time::Instant::now());
+                machine.identified(known, out)
+            }
+            Step::Granted(password) => return Ok((password, true)),
+            Step::AskServer { password } => return Ok((password, false)),
+            Step::Denied { using_password } => {
+                let fault = Fault::Denied { user: user(), host: threshold.host.to_owned(), using_password };
+                packets::write(stream, out).await.map_err(gone)?;
+                return Err(refuse(threshold, stream, machine.next_seq(), &fault, LoginResult::Denied).await);
+            }
+        };
+    }
 }
 
 /// The password is right, or the server will say: what else must hold before the client is welcome.
@@ -220,13 +228,18 @@ async fn admit(
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
         (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
-    let account = door.users.account(&request.user, password);
+    let account = if verified {
+        door.users.account(&request.user, password)
+    } else {
+        door.users.unproven_account(&request.user, password)
+    };
     let class = Class::new(Arc::clone(&account), request.capabilities);
     let known = door.connector.facts().is_some_and(|facts| !facts.collations.is_empty());
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
+            door.users.adopt_account(&account);
             door.users.remember(&request.user, password, std::time::Instant::now());
         }
         check_schema(threshold, lease, request.schema.as_deref()).await?;
@@ -237,7 +250,7 @@ async fn admit(
         schema: request.schema.clone(),
         capabilities: request.capabilities,
         collation: request.collation,
-        slot,
+        _slot: slot,
     })
 }
 
@@ -272,8 +285,8 @@ async fn check_schema(
     if let Some(schema) = schema.filter(|schema| !schema.is_empty()) {
         match lease.command(Command::InitDb, schema).await {
             Ok(_) => {
-                let state = threshold.door.interner.with_schema(&lease.state.state, Some(schema));
-                lease.state.state = state;
+                let changed = |spec: &mut StateSpec| spec.schema = Some(schema.into());
+                lease.state.state = threshold.door.interner.changed(&lease.state.state, changed);
             }
             Err(QueryError::Refused { code, state, message }) => {
                 lend::give_back(lease, 0);
@@ -315,7 +328,6 @@ async fn misunderstood(
 }
 
 fn gone(error: io::Error) -> Turned {
-    let result =
-        if error.kind() == io::ErrorKind::InvalidData { LoginResult::Garbage } else { LoginResult::Gone };
+    let result = if error.kind() == io::ErrorKind::InvalidData { LoginResult::Garbage } else { LoginResult::Gone };
     Turned::new(result, error)
 }

@@ -4,9 +4,10 @@
 //! buffer, answer here ([`local`]) or lease a backend ([`lend`]) and relay one turn. [`registry`] knows who is there,
 //! so that a client can be killed, drained or counted. [`reply`] is the only place that words an error.
 
+mod command;
 mod door;
-pub mod listener;
 mod lend;
+pub mod listener;
 mod local;
 mod login;
 mod packets;
@@ -16,5 +17,6 @@ mod serve;
 mod state;
 mod turn;
 pub mod users;
+mod watch;
 
-pub use door::Door;
+pub use door::{Door, Proven, Settings};

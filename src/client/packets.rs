@@ -8,23 +8,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::net::{Buffer, Stream};
 use crate::protocol::frame::{HEADER, Header};
 
-/// The largest packet of a login, in bytes: names, attributes and a password fit many times.
-const MAX_PACKET: usize = 256 << 10;
-
-/// Reads one packet and not a byte more, since TLS may start right behind it.
+/// Reads a packet's header and not a byte more, since TLS may start right behind the packet.
 ///
 /// # Errors
-/// What the socket says; `InvalidData` if the packet is too large to be part of a login.
-pub(super) async fn read(stream: &mut Stream, buffer: &mut Buffer, payload: &mut Vec<u8>) -> io::Result<u8> {
+/// What the socket says.
+pub(super) async fn header(stream: &mut Stream, buffer: &mut Buffer) -> io::Result<Header> {
     let mut header = [0; HEADER];
     read_exact(stream, buffer, &mut header).await?;
-    let header = Header::parse(&header).unwrap_or(Header { len: 0, seq: 0 });
-    if header.len > MAX_PACKET {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a packet too large for a login"));
-    }
+    Header::parse(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Reads the payload behind a header that was found reasonable.
+///
+/// # Errors
+/// What the socket says.
+pub(super) async fn payload(
+    stream: &mut Stream,
+    buffer: &mut Buffer,
+    header: Header,
+    payload: &mut Vec<u8>,
+) -> io::Result<()> {
     payload.resize(header.len, 0);
-    read_exact(stream, buffer, payload).await?;
-    Ok(header.seq)
+    read_exact(stream, buffer, payload).await
 }
 
 /// What was read ahead comes first.

@@ -1,11 +1,13 @@
 //! The packets that the proxy itself sends to clients. The only place that words an error.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
-use crate::protocol::capability::StatusFlags;
+use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::frame::packet_with;
+use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
+use crate::protocol::wire::{put_lenenc_bytes, put_lenenc_int};
 
 /// Everything that can be wrong, in the words that a client gets: who, what, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +87,9 @@ pub enum Fault {
         /// The server's message.
         message: String,
     },
+    /// The session has no schema, and every backend has one.
+    #[error("No server connection without a default schema could be had; choose a schema at login or by USE")]
+    NoPlainBackend,
     /// A command larger than `limits.max_packet`.
     #[error("Got a packet bigger than 'max_allowed_packet' bytes (the proxy's limits.max_packet is {limit})")]
     PacketTooLarge {
@@ -124,6 +129,9 @@ pub enum Fault {
         /// ROW_COUNT() and kin.
         what: &'static str,
     },
+    /// A session killed itself.
+    #[error("Query execution was interrupted")]
+    Interrupted,
     /// The session was killed.
     #[error("Connection was killed")]
     Killed,
@@ -148,10 +156,11 @@ impl Fault {
             Self::BackendLost { .. } => (2013, *b"HY000"),
             Self::PacketTooLarge { .. } => (1153, *b"08S01"),
             Self::PacketsOutOfOrder => (1156, *b"08S01"),
-            Self::Unsupported { .. } | Self::DiagnosticsGone { .. } => (1235, *b"42000"),
+            Self::Unsupported { .. } | Self::DiagnosticsGone { .. } | Self::NoPlainBackend => (1235, *b"42000"),
             Self::UnknownCommand => (1047, *b"08S01"),
             Self::UnknownThread { .. } => (1094, *b"HY000"),
             Self::NotOwner { .. } => (1095, *b"HY000"),
+            Self::Interrupted => (1317, *b"70100"),
             Self::Killed => (3169, *b"HY000"),
             Self::Shutdown => (1053, *b"08S01"),
             Self::IdleTimeout => (4031, *b"HY000"),
@@ -172,4 +181,42 @@ impl Fault {
 pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, client_tracks: bool) {
     let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
+}
+
+/// Appends a result set in text: the server's own column definitions, other rows.
+pub fn rows(
+    out: &mut BytesMut,
+    columns: &[Bytes],
+    rows: &[Vec<Option<Vec<u8>>>],
+    status: StatusFlags,
+    client: CapabilityFlags,
+) {
+    let old = !client.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    let eof = EofPacket { warnings: 0, status };
+    let mut seq = packet_with(out, 1, |out| put_lenenc_int(out, columns.len() as u64));
+    for column in columns {
+        seq = packet_with(out, seq, |out| out.extend_from_slice(column));
+    }
+    if old {
+        seq = packet_with(out, seq, |out| eof.encode(out));
+    }
+    for row in rows {
+        seq = packet_with(out, seq, |out| {
+            for field in row {
+                match field {
+                    Some(field) => put_lenenc_bytes(out, field),
+                    None => out.extend_from_slice(&[0xfb]),
+                }
+            }
+        });
+    }
+    if old {
+        packet_with(out, seq, |out| eof.encode(out));
+    } else {
+        let header = OkPacket::END;
+        let end =
+            OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+        let tracks = client.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
+        packet_with(out, seq, |out| end.encode(out, tracks));
+    }
 }

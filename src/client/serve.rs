@@ -22,6 +22,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::packet::session_track::Told;
 use crate::session::{PinSet, Session};
 
 /// How long the last act of a session may take: resetting the backend it leaves behind.
@@ -30,7 +31,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// One logged-in client.
 pub(super) struct Client {
     pub(super) door: Arc<Door>,
-    /// Taken only while TLS starts.
     pub(super) stream: Stream,
     pub(super) buffer: Buffer,
     pub(super) registered: Registered,
@@ -44,9 +44,21 @@ pub(super) struct Client {
     /// What must be saved from the last backend if another session takes it.
     pub(super) loan: Option<Arc<Loan>>,
     /// The pins as the metrics know them.
-    pub(super) shown: PinSet,
+    shown: PinSet,
+    /// `pool.mode` is `session`, or the server cannot report what was done to the session.
+    pub(super) kept: Option<&'static str>,
+    /// Is that shown by the metrics?
+    kept_shown: bool,
+    /// The backend is in another session's schema, which the command under way leaves.
+    pub(super) foreign_schema: bool,
+    /// The backend was somebody else's before the command under way: what the last statement left is gone.
+    pub(super) moved: bool,
+    /// The last command was sent as a whole.
+    pub(super) command_sent: bool,
     /// The status flags that the client saw last.
     pub(super) status: StatusFlags,
+    /// What the client has been told of its transaction.
+    pub(super) told: Told,
     /// Turns relayed.
     pub(super) turns: u64,
 }
@@ -55,7 +67,8 @@ pub(super) struct Client {
 pub(super) async fn welcome(door: Arc<Door>, stream: Stream, registered: Registered, address: Option<IpAddr>) {
     let started = tokio::time::Instant::now();
     let id = registered.entry.id;
-    let host: Box<str> = address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
+    let host: Box<str> =
+        address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
     let metrics = Arc::clone(&door.metrics);
     let gauge = StateGauge::new(Arc::clone(&metrics), ClientState::Handshake);
     let log = door.settings.log_connections;
@@ -94,15 +107,12 @@ async fn enter(
     let mut buffer = Buffer::new(door.settings.buffer);
     let id = registered.entry.id;
     let mut threshold = Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id) };
-    let logged_in = tokio::time::timeout(limit, login::log_in(&mut threshold, stream, id)).await;
-    let (stream, guest) = logged_in.map_err(|_| Turned {
+    let mut stream = stream;
+    let logged_in = tokio::time::timeout(limit, login::log_in(&mut threshold, &mut stream, id)).await;
+    let guest = logged_in.map_err(|_| Turned {
         result: LoginResult::Timeout,
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
-    })?;
-    let guest = guest?;
-    let Some(stream) = stream else {
-        return Err(Turned { result: LoginResult::Gone, why: "no stream".into() });
-    };
+    })??;
     registered.entry.logged_in(Arc::clone(&guest.user));
     let class = Class::new(Arc::clone(&guest.account), guest.capabilities);
     let session = login::session(door, &guest);
@@ -119,8 +129,14 @@ async fn enter(
         session,
         lease: None,
         loan: None,
-        shown: PinSet::default(),
+        shown: PinSet::EMPTY,
+        kept: door.settings.session_mode.then_some("session_mode"),
+        kept_shown: false,
+        foreign_schema: false,
+        moved: false,
+        command_sent: true,
         status,
+        told: Told::default(),
         turns: 0,
     })
 }
@@ -190,11 +206,9 @@ impl Client {
                 Poll::Ready(Err(error)) => return Poll::Ready(Wake::Closed(goodbye_of(&error))),
                 Poll::Pending => {}
             }
-            if !draining
-                && let Poll::Ready(summons) = summoned.as_mut().poll(cx)
-            {
+            if !draining && let Poll::Ready(summons) = summoned.as_mut().poll(cx) {
                 // What is open may be finished; the drain has a limit of its own, and ends with a kill.
-                if summons != Summons::Drain || self.lease.is_none() {
+                if summons != Summons::Drain || !self.session.pins().intersects(PinSet::OPEN_WORK) {
                     return Poll::Ready(Wake::Summoned(summons));
                 }
                 draining = true;
@@ -252,23 +266,44 @@ impl Client {
         }
     }
 
+    /// Does anything keep the session on its backend?
+    pub(super) fn is_pinned(&self) -> bool {
+        self.session.is_pinned() || self.kept.is_some()
+    }
+
     /// Shows the metrics which pins there are now.
-    pub(super) fn show_pins(&mut self, now: PinSet) {
-        if now == self.shown {
-            return;
+    pub(super) fn show_pins(&mut self) {
+        let now = self.session.pins();
+        if now != self.shown || self.kept.is_some() != self.kept_shown {
+            self.show(now, self.kept);
         }
+    }
+
+    fn show(&mut self, now: PinSet, kept: Option<&'static str>) {
+        let metrics = &self.door.metrics.session;
         for reason in now.without(self.shown).iter() {
-            self.door.metrics.session.pin(reason);
+            metrics.pin(reason.label());
         }
         for reason in self.shown.without(now).iter() {
-            self.door.metrics.session.unpin(reason);
+            metrics.unpin(reason.label());
         }
+        match (self.kept_shown, kept) {
+            (false, Some(why)) => metrics.pin(why),
+            (true, None) => metrics.unpin(self.kept.unwrap_or("session_mode")),
+            _ => {}
+        }
+        self.kept_shown = kept.is_some();
         self.shown = now;
     }
 
-    /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
     async fn leave(mut self) {
-        self.show_pins(PinSet::default());
+        self.show(PinSet::EMPTY, None);
+        self.forget_backend().await;
+    }
+
+    /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
+    pub(super) async fn forget_backend(&mut self) {
+        self.loan = None;
         let Some(mut lease) = self.lease.take() else { return };
         self.door.metrics.session.resets.inc();
         let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;

@@ -4,70 +4,186 @@ use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
-
-use bytes::BytesMut;
+use std::time::{Duration, Instant};
 
 use super::lend::{self, Unlent};
 use super::reply::Fault;
 use super::serve::{Client, goodbye_of};
-use crate::backend::{Backend, Loan, QueryError};
-use crate::metrics::{ClientState, CloseReason, Direction, Goodbye, LeaseKind, Metrics};
+use super::watch::Watch;
+use crate::backend::{Loan, Prefix, QueryError};
+use crate::metrics::{ClientState, CloseReason, Direction, Goodbye, LeaseKind};
 use crate::pool::{Lease, Server};
-use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
-use crate::protocol::packet::prepare::PrepareOk;
-use crate::protocol::packet::session_track::Wishes;
-use crate::protocol::response::{Body, End};
-use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError, Witness};
-use crate::session::{Followup, Restore, Session};
-use crate::sql::{Effects, Lexer};
+use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError};
+use crate::session::{Followup, Plan, Restore, plan};
+use crate::sql::{Effects, Flags, Word};
 
 /// Whether the client stays.
 pub(super) type Next = ControlFlow<Goodbye>;
 
+/// How long the reply to a client that is gone is still read, so that its backend may live on.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How often a backend that cannot be brought to a session's state is exchanged for another one.
+const EXCHANGES: usize = 1000;
+
 impl Client {
-    /// Relays the command at the buffer's front. `effects` is what its text does, if it was there to be read.
+    /// Relays the command at the buffer's front. `effects` is what its text does; none if the text is still on its way.
     pub(super) async fn turn(&mut self, command: Command, effects: Option<Effects>) -> Next {
-        let mut lease = match self.lease.take() {
-            Some(lease) => lease,
-            None => match self.wait_for_lease().await {
-                Ok(lease) => lease,
-                Err(next) => return next,
-            },
+        let (mut lease, prefix) = match self.restored(command, effects.as_ref()).await {
+            Ok(ready) => ready,
+            Err(next) => return next,
         };
-        self.gauge.enter(ClientState::Running);
-        let untouched = lease.kind() == LeaseKind::Own || self.turns_on_lease();
-        if let Some(answer) = self.from_memory(untouched, effects.as_ref()).await {
-            self.keep_or_release(lease);
-            return answer;
+        if let Some(effects) = &effects
+            && command == Command::Query
+            && let Some(answer) = self.from_memory(effects)
+        {
+            return match answer {
+                Ok(rows) => self.substitute(lease, rows).await,
+                Err(fault) => {
+                    lend::give_back(lease, 0);
+                    self.answer_fault(&fault).await
+                }
+            };
         }
+        self.gauge.enter(ClientState::Running);
         let started = Instant::now();
         self.registered.entry.runs_on(lease.thread_id);
-        let prefix = match self.restore(&mut lease, command, effects.as_ref()).await {
-            Ok(prefix) => prefix,
-            Err(fault) => return self.not_restored(lease, fault).await,
-        };
         self.session.begin(command, effects.unwrap_or_default());
+        let argument = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let option = self.argument().first().copied();
         let mut traffic = Traffic::default();
         let relayed = self.relay(&mut lease, command, effects.is_none(), prefix, &mut traffic).await;
         self.count(&traffic, started);
-        match relayed {
-            Ok(()) => self.after(lease).await,
-            Err(broken) => self.broken(lease, broken).await,
+        if let Err(broken) = relayed {
+            return self.broken(lease, broken).await;
+        }
+        if !lease.tracks() {
+            self.keep_if_unreported(command, effects.as_ref());
+        }
+        match (command, argument) {
+            (Command::StmtClose, Some(id)) => self.session.observe_closed(id),
+            (Command::SetOption, _) => self.session.observe_option(option == Some(0)),
+            _ => {}
+        }
+        self.after(lease).await
+    }
+
+    /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.
+    fn keep_if_unreported(&mut self, command: Command, effects: Option<&Effects>) {
+        let sets = Flags::SET_VARIABLE | Flags::SET_CHARSET | Flags::SET_COLLATION | Flags::SET_TRACKER;
+        let changes = sets | Flags::USE | Flags::LOCK_TABLES | Flags::EXECUTABLE_COMMENT | Flags::SET_STATEMENT;
+        let harmless = |effects: &Effects| {
+            let reads = matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
+            let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
+            effects.statements == 1 && (reads || writes) && !effects.may(changes)
+        };
+        let shared = match command {
+            Command::Query | Command::StmtPrepare => effects.is_some_and(harmless),
+            Command::InitDb | Command::SetOption => false,
+            _ => true,
+        };
+        if !shared {
+            self.kept.get_or_insert("unreported");
+        }
+    }
+
+    /// A backend in this session's state, or with what brings it there in front of the command.
+    pub(super) async fn restored(
+        &mut self,
+        command: Command,
+        effects: Option<&Effects>,
+    ) -> Result<(Lease<Server>, Prefix), Next> {
+        for _ in 0..EXCHANGES {
+            let lease = match self.lease.take() {
+                // Nobody else was on it: it is as this session left it.
+                Some(lease) => {
+                    self.moved = false;
+                    return Ok((lease, Prefix::default()));
+                }
+                None => self.wait_for_lease().await?,
+            };
+            self.moved = lease.kind() != LeaseKind::Own;
+            if self.moved {
+                self.collect_loan().await;
+            } else {
+                self.loan = None;
+            }
+            match plan(&lease.state, &self.session.held()) {
+                Plan::Nothing => return Ok((lease, Prefix::default())),
+                Plan::Restore(restore) => return self.restore(lease, restore, command, effects).await,
+                Plan::Unreachable => lease.discard(CloseReason::Displaced),
+            }
+        }
+        Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// Brings a backend to the session's state. What a server has accepted before goes out with the command; what it
+    /// may refuse (a schema that was dropped, a state that is new) is waited for, since the command must not run
+    /// without it.
+    async fn restore(
+        &mut self,
+        mut lease: Lease<Server>,
+        restore: Restore,
+        command: Command,
+        effects: Option<&Effects>,
+    ) -> Result<(Lease<Server>, Prefix), Next> {
+        self.door.metrics.session.restores.inc();
+        let state = self.session.state().id;
+        let asks = effects.is_some_and(|effects| effects.plain.is_some());
+        let certain = restore.schema.is_none() && restore.prelude.is_none() && self.door.proven.contains(state);
+        if certain && !asks {
+            return Ok((lease, restore.prefix()));
+        }
+        let chooses = |effects: &Effects| effects.is_certain() && effects.may(Flags::USE);
+        let needs_none = command == Command::InitDb || effects.is_some_and(chooses);
+        let mut restored = lease.restore(&restore).await;
+        if needs_none && matches!(restored, Err(QueryError::Refused { code: 1044 | 1049, .. })) {
+            // The command chooses another schema: it may run in whichever the backend has.
+            self.foreign_schema = true;
+            restored = lease.restore(&Restore { schema: None, ..restore }).await;
+        }
+        match restored {
+            Ok(()) => {
+                self.door.proven.insert(state);
+                lease.state = self.session.held();
+                Ok((lease, Prefix::default()))
+            }
+            Err(QueryError::Refused { code, state, message }) => {
+                self.door.metrics.session.restore_failures.inc();
+                lease.discard(CloseReason::Dirty);
+                Err(self.answer_fault(&Fault::NotRestored { code, state, message }).await)
+            }
+            Err(error) => {
+                lease.discard(CloseReason::Lost);
+                Err(self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await)
+            }
+        }
+    }
+
+    /// What whoever took this session's last backend over has saved for it.
+    async fn collect_loan(&mut self) {
+        self.session.moved();
+        if let Some(loan) = self.loan.take() {
+            for (ask, rows) in loan.answers(|| Arc::strong_count(&loan) > 1).await {
+                self.session.answer(&ask, rows);
+            }
         }
     }
 
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
     async fn wait_for_lease(&mut self) -> Result<Lease<Server>, Next> {
         let (door, class) = (Arc::clone(&self.door), self.class.clone());
-        let state = self.session.state().id;
-        if let Some(lease) = lend::take_now(&door, &class, self.owner(), state).await {
+        let (owner, state) = (self.owner(), self.session.state().id);
+        if let Some(lease) = lend::take_now(&door, &class, owner, state)
+            && let Some(lease) = lend::settled(&door, lease).await
+        {
             return Ok(lease);
         }
         self.gauge.enter(ClientState::Waiting);
         let taken = {
-            let mut taking = Box::pin(lend::take(&door, &class, self.owner(), state));
+            let mut taking = Box::pin(lend::take(&door, &class, owner, state));
             poll_fn(|cx| {
                 if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
                     return Poll::Ready(Ok(taken));
@@ -91,36 +207,164 @@ impl Client {
         }
     }
 
-    /// There is no backend: says why. The session goes on, unless its command cannot be skipped.
+    /// There is no backend: says why.
     async fn unlent(&mut self, unlent: &Unlent) -> Next {
-        if let Unlent::Open(error) = unlent
-            && error.code == 1045
-        {
+        if matches!(unlent, Unlent::Open(error) if error.code == 1045) {
             self.door.users.forget(&self.guest.user, &self.guest.account.password);
         }
         let fault = lend::fault(&self.door, unlent);
         self.answer_fault(&fault).await
     }
 
-    /// Brings the backend to the session's state: what must be certain first is done here, the rest is returned to go
-    /// out with the command.
-    async fn restore(
+    /// The turn's bytes, both ways.
+    async fn relay(
         &mut self,
         lease: &mut Lease<Server>,
         command: Command,
-        effects: Option<&Effects>,
-    ) -> Result<(BytesMut, usize), Fault> {
-        if let Some(loan) = self.loan.take() {
-            // If somebody else has taken our last backend, what it saved for us is there or will be at once.
-            self.session.settle(loan.answers().await);
+        streamed: bool,
+        prefix: Prefix,
+        traffic: &mut Traffic,
+    ) -> Result<(), Broken> {
+        let dialect = Dialect {
+            client_deprecates_eof: self.guest.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+            backend_deprecates_eof: lease.deprecates_eof(),
+            client_tracks: self.tracks(),
+            backend_tracks: lease.tracks(),
+            status: self.status,
+        };
+        let order = Order {
+            prefix: prefix.bytes,
+            prefix_replies: prefix.replies,
+            reply: command.reply(),
+            max_packet: self.door.settings.max_packet,
+            patience: PATIENCE,
+        };
+        let backend = &mut **lease;
+        let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
+        let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
+        let mut watch = Watch::new(&mut self.session, &mut self.status, &mut self.told, &self.door.metrics, streamed);
+        let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
+        self.command_sent = watch.is_sent();
+        relayed
+    }
+
+    pub(super) fn count_from_client(&self, n: usize) {
+        self.door.metrics.relay.bytes.get(Direction::FromClients).inc_by(n as u64);
+    }
+
+    fn count(&mut self, traffic: &Traffic, started: Instant) {
+        self.turns += 1;
+        let relay = &self.door.metrics.relay;
+        relay.turns.inc();
+        relay.turn_seconds.observe(started.elapsed().as_secs_f64());
+        relay.bytes.get(Direction::FromClients).inc_by(traffic.from_client);
+        relay.bytes.get(Direction::ToClients).inc_by(traffic.to_client);
+        relay.bytes.get(Direction::FromBackends).inc_by(traffic.from_backend);
+        relay.bytes.get(Direction::ToBackends).inc_by(traffic.to_backend);
+    }
+
+    /// The turn is over: asks what the server did not report, and lets go if nothing pins.
+    pub(super) async fn after(&mut self, mut lease: Lease<Server>) -> Next {
+        while let Followup::Ask(ask) = self.session.end() {
+            self.door.metrics.session.asks.inc();
+            match lease.query(&ask.text()).await {
+                Ok(rows) => self.session.answer(&ask, Some(rows.decode())),
+                Err(QueryError::Refused { .. }) => self.session.answer(&ask, None),
+                Err(_) => {
+                    self.registered.entry.runs_nothing().await;
+                    lease.discard(CloseReason::Lost);
+                    return ControlFlow::Break(Goodbye::BackendLost);
+                }
+            }
         }
-        let Some(plan) = lease.state.plan(&self.session) else { return Ok((BytesMut::new(), 0)) };
-        self.door.metrics.session.restores.inc();
-        let backend: &mut Backend = lease;
-        match backend.bring_to(plan, &self.session).await {
-            Ok(prefix) => Ok(prefix),
-            Err(QueryError::Refused { code, state, message }) => Err(Fault::NotRestored { code, state, message }),
-            Err(error) => Err(Fault::BackendLost { reason: error.to_string() }),
+        if self.session.rearm_trackers() && lease.arm_trackers().await.is_err() {
+            lease.discard(CloseReason::Lost);
+            return ControlFlow::Break(Goodbye::BackendLost);
+        }
+        if self.registered.entry.runs_nothing().await && !absorb_kill(&mut lease).await {
+            lease.discard(CloseReason::Lost);
+            return ControlFlow::Break(Goodbye::BackendLost);
+        }
+        let before = lease.state.state.id;
+        lease.state = self.session.held();
+        if std::mem::take(&mut self.foreign_schema) && lease.state.state.id == before {
+            // The command did not choose a schema after all: the backend is still in somebody else's.
+            lease.discard(CloseReason::Dirty);
+            return ControlFlow::Continue(());
+        }
+        self.let_go(lease, ControlFlow::Continue(())).await
+    }
+
+    /// Keeps the backend while something pins the session to it, else gives it back, with what it would miss.
+    pub(super) async fn let_go(&mut self, mut lease: Lease<Server>, next: Next) -> Next {
+        self.show_pins();
+        if self.is_pinned() {
+            self.lease = Some(lease);
+            return next;
+        }
+        let owed = self.session.owes();
+        if !owed.is_empty() {
+            let loan = Arc::new(Loan::new(owed));
+            self.loan = Some(Arc::clone(&loan));
+            lease.loan = Some(loan);
+        }
+        lend::give_back(lease, self.owner());
+        next
+    }
+
+    /// The turn broke: the backend goes, and the client hears why if it can.
+    async fn broken(&mut self, lease: Lease<Server>, broken: Broken) -> Next {
+        let was_killed = self.registered.entry.runs_nothing().await;
+        tracing::debug!(id = self.registered.entry.id, thread_id = lease.thread_id, error = %broken.error, was_killed, "a turn broke");
+        let pinned = self.is_pinned();
+        let (fault, goodbye, reason) = match broken.error {
+            TurnError::ClientGone(error) => {
+                if broken.finished_alone {
+                    // To be reset on the way out.
+                    self.lease = Some(lease);
+                } else {
+                    lend::undertake(&self.door, &self.class, lease);
+                }
+                return ControlFlow::Break(goodbye_of(&error));
+            }
+            TurnError::ClientProtocol(_) => (Fault::PacketsOutOfOrder, Some(Goodbye::Protocol), CloseReason::Dirty),
+            TurnError::TooLarge { limit } => {
+                self.door.metrics.client.refusals.get(crate::metrics::Limit::MaxPacket).inc();
+                (Fault::PacketTooLarge { limit }, Some(Goodbye::Limit), CloseReason::Dirty)
+            }
+            TurnError::BackendLost(error) => {
+                let goodbye = (pinned || !self.command_sent).then_some(Goodbye::BackendLost);
+                (Fault::BackendLost { reason: error.to_string() }, goodbye, CloseReason::Lost)
+            }
+            TurnError::Restore { code, state, message } => {
+                self.door.metrics.session.restore_failures.inc();
+                self.door.proven.remove(self.session.state().id);
+                (Fault::NotRestored { code, state, message }, Some(Goodbye::BackendLost), CloseReason::Dirty)
+            }
+            error @ (TurnError::BackendProtocol(_) | TurnError::BackendMalformed(_)) => {
+                tracing::error!(id = self.registered.entry.id, %error, "closing a backend and its client");
+                (Fault::BackendLost { reason: error.to_string() }, Some(Goodbye::Internal), CloseReason::Dirty)
+            }
+        };
+        lease.discard(reason);
+        match goodbye {
+            Some(goodbye) if broken.reply_started => ControlFlow::Break(goodbye),
+            Some(goodbye) => ControlFlow::Break(self.last_words(1, &fault, goodbye).await),
+            // An answer has begun: nothing that is added now would be understood.
+            None if broken.reply_started => ControlFlow::Break(Goodbye::BackendLost),
+            None => self.say(&fault).await,
         }
     }
+}
+
+/// A KILL QUERY arrived on this backend, perhaps too late to hit its statement: it must hit nobody else's.
+async fn absorb_kill(lease: &mut Lease<Server>) -> bool {
+    for _ in 0..2 {
+        match lease.query("DO 0").await {
+            Ok(_) => return true,
+            Err(QueryError::Refused { .. }) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }

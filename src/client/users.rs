@@ -55,6 +55,12 @@ impl Users {
         }
     }
 
+    /// Are passwords taken from clients and verified by the server?
+    #[must_use]
+    pub fn is_passthrough(&self) -> bool {
+        self.mode == config::AuthMode::Passthrough
+    }
+
     /// What is known about a user.
     #[must_use]
     pub fn look_up(&self, user: &str, now: Instant) -> Credentials {
@@ -70,7 +76,7 @@ impl Users {
 
     /// The server has confirmed this password. Does nothing in `users` mode.
     pub fn remember(&self, user: &str, password: &Secret, now: Instant) {
-        if self.mode == config::AuthMode::Passthrough {
+        if self.is_passthrough() {
             self.remembered.lock().put(user, password, now);
         }
     }
@@ -85,6 +91,20 @@ impl Users {
     pub fn account(&self, user: &str, password: &Secret) -> Arc<Account> {
         let listed = self.listed.get(user).and_then(|it| it.backend_user.as_deref());
         self.accounts.lock().intern(listed.unwrap_or(user), password)
+    }
+
+    /// An account of its own, whatever others there are with the same password: no connection that was opened before can
+    /// stand in for the login that proves it.
+    #[must_use]
+    pub fn unproven_account(&self, user: &str, password: &Secret) -> Arc<Account> {
+        let listed = self.listed.get(user).and_then(|it| it.backend_user.as_deref());
+        Arc::new(self.accounts.lock().ids.make(listed.unwrap_or(user), password))
+    }
+
+    /// The server let this account in: from now on it is the one for its user and password.
+    pub fn adopt_account(&self, account: &Arc<Account>) {
+        let mut accounts = self.accounts.lock();
+        accounts.by_user.entry(account.user.clone()).or_default().insert(0, Arc::downgrade(account));
     }
 
     /// Counts one more client of this user, until the slot is dropped.
@@ -224,5 +244,147 @@ impl Accounts {
         let account = Arc::new(self.ids.make(user, password));
         accounts.push(Arc::downgrade(&account));
         account
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    const KEEP: Duration = Duration::from_secs(600);
+
+    fn user(name: &str, max_clients: usize, backend_user: Option<&str>) -> config::User {
+        let password = Zeroizing::new(format!("{name}-secret"));
+        config::User { name: name.into(), password, max_clients, backend_user: backend_user.map(str::to_owned) }
+    }
+
+    fn users(mode: config::AuthMode, remember_max: usize) -> Users {
+        let users = vec![user("app", 2, None), user("web", 0, Some("app"))];
+        Users::new(&config::Auth { mode, remember: KEEP, remember_max, users })
+    }
+
+    fn remembered(users: &Users, user: &str, now: Instant) -> Option<Secret> {
+        match users.look_up(user, now) {
+            Credentials::Remembered(password) => Some(password),
+            Credentials::Unknown => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn listed_users_are_known_and_nobody_else_is() {
+        let (users, now) = (users(config::AuthMode::Users, 10), Instant::now());
+        assert!(matches!(users.look_up("app", now), Credentials::Known(it) if it == Secret::from("app-secret")));
+        for name in ["App", "app ", "", "root"] {
+            assert!(matches!(users.look_up(name, now), Credentials::Nobody), "{name}");
+        }
+        users.remember("root", &Secret::from("x"), now);
+        assert!(matches!(users.look_up("root", now), Credentials::Nobody), "the list is all there is");
+    }
+
+    #[test]
+    fn a_confirmed_password_is_remembered_for_its_time() {
+        let (users, start) = (users(config::AuthMode::Passthrough, 10), Instant::now());
+        let password = Secret::from("x");
+        assert_eq!(remembered(&users, "app", start), None, "not even listed users are known");
+        users.remember("app", &password, start);
+        assert_eq!(remembered(&users, "app", start + KEEP - Duration::from_secs(1)), Some(password.clone()));
+        assert_eq!(remembered(&users, "app", start + KEEP), None);
+        assert!(users.remembered.lock().by_user.is_empty(), "and its memory is gone");
+
+        users.remember("app", &password, start);
+        users.remember("app", &password, start + KEEP / 2);
+        assert_eq!(remembered(&users, "app", start + KEEP), Some(password), "confirming again starts the time again");
+        assert_eq!(remembered(&users, "app", start + KEEP * 2), None);
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let (users, now) = (users(config::AuthMode::Passthrough, 3), Instant::now());
+        for name in ["a", "b", "c"] {
+            users.remember(name, &Secret::from(name), now);
+        }
+        users.remember("a", &Secret::from("a2"), now);
+        users.remember("d", &Secret::from("d"), now);
+        let left: Vec<_> = ["a", "b", "c", "d"].into_iter().filter_map(|name| remembered(&users, name, now)).collect();
+        assert_eq!(left, ["a2", "c", "d"].map(Secret::from));
+        let inside = users.remembered.lock();
+        assert_eq!((inside.by_user.len(), inside.by_age.len()), (3, 3));
+    }
+
+    #[test]
+    fn nothing_is_remembered_if_nothing_may_be() {
+        let (users, now) = (users(config::AuthMode::Passthrough, 0), Instant::now());
+        users.remember("app", &Secret::from("x"), now);
+        assert_eq!(remembered(&users, "app", now), None);
+    }
+
+    #[test]
+    fn only_the_password_that_was_refused_is_forgotten() {
+        let (users, now) = (users(config::AuthMode::Passthrough, 10), Instant::now());
+        users.remember("app", &Secret::from("new"), now);
+        users.forget("app", &Secret::from("old"));
+        users.forget("nobody", &Secret::from("old"));
+        assert_eq!(remembered(&users, "app", now), Some(Secret::from("new")));
+        users.forget("app", &Secret::from("new"));
+        assert_eq!(remembered(&users, "app", now), None);
+        assert!(users.remembered.lock().by_age.is_empty());
+    }
+
+    #[test]
+    fn accounts_are_interned() {
+        let users = users(config::AuthMode::Users, 10);
+        let (x, y) = (Secret::from("x"), Secret::from("y"));
+        let app = users.account("app", &x);
+        assert!(Arc::ptr_eq(&app, &users.account("app", &x)));
+        assert!(Arc::ptr_eq(&app, &users.account("web", &x)), "backend_user makes it the same at the server");
+        assert_eq!((app.user.as_str(), &app.password), ("app", &x));
+        let other = users.account("app", &y);
+        assert_ne!(app, other);
+        assert_ne!(app, users.account("root", &x));
+        let id = app.id;
+        drop(app);
+        assert_ne!(users.account("app", &x).id, id, "a number is never used twice");
+        assert!(Arc::ptr_eq(&other, &users.account("app", &y)));
+    }
+
+    #[test]
+    fn accounts_that_nobody_holds_are_dropped() {
+        let users = users(config::AuthMode::Passthrough, 10);
+        let kept: Vec<_> = (0..100).map(|n| users.account(&format!("kept{n}"), &Secret::from("x"))).collect();
+        for n in 0..10_000 {
+            let _ = users.account(&format!("user{n}"), &Secret::from("x"));
+            let _ = users.account("one", &Secret::from(format!("password{n}").as_str()));
+        }
+        let inside = users.accounts.lock();
+        assert!(inside.by_user.len() <= 2 * (kept.len() + 1).max(Accounts::SWEEP_MIN), "{}", inside.by_user.len());
+        assert!(inside.by_user["one"].len() <= 1);
+        drop(inside);
+        assert!(kept.iter().all(|it| Arc::ptr_eq(it, &users.account(&it.user, &Secret::from("x")))));
+    }
+
+    #[test]
+    fn a_user_has_so_many_clients_and_no_more() {
+        let users = users(config::AuthMode::Users, 10);
+        let (one, two) = (users.enter("app").unwrap(), users.enter("app").unwrap());
+        assert_eq!(users.enter("app").unwrap_err(), UserLimit { limit: 2 });
+        drop(one);
+        let three = users.enter("app").unwrap();
+        assert!(users.enter("app").is_err());
+        let many: Vec<_> = (0..1000).map(|_| users.enter("web").unwrap()).collect();
+        drop((two, three, many));
+        assert!(users.listed.values().all(|it| it.clients.load(Ordering::Relaxed) == 0), "all places are free again");
+        assert!(users.enter("unlisted").is_ok());
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let (users, now) = (users(config::AuthMode::Passthrough, 10), Instant::now());
+        users.remember("app", &Secret::from("remembered-secret"), now);
+        let _account = users.account("app", &Secret::from("account-secret"));
+        let shown = format!("{users:?}");
+        assert!(shown.contains("app") && !shown.contains("-secret"), "{shown}");
     }
 }

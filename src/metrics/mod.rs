@@ -67,3 +67,18 @@ impl Default for Metrics {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_lists_every_metric() {
+        let readme = include_str!("../../README.md");
+        for family in Metrics::new().registry.gather() {
+            let name = family.name();
+            let listed = ["`", "{"].iter().any(|end| readme.contains(&format!("`{name}{end}")));
+            assert!(listed || name.starts_with("process_"), "README.md does not list {name}");
+        }
+    }
+}

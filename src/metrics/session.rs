@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use super::family::{Labelled, counter};
+use super::family::counter;
 
 /// Metrics of sessions.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ impl SessionMetrics {
         }
     }
 
-    /// A session got this pin. Pins are rare; the label is looked up each time.
-    pub fn pin(&self, reason: impl Labelled) {
-        self.pinned.with_label_values(&[reason.label()]).inc();
-        self.pins.with_label_values(&[reason.label()]).inc();
+    /// A session got this pin; `reason` is one of a fixed set. Pins are rare: the label is looked up each time.
+    pub fn pin(&self, reason: &'static str) {
+        self.pinned.with_label_values(&[reason]).inc();
+        self.pins.with_label_values(&[reason]).inc();
     }
 
     /// A session lost this pin.
-    pub fn unpin(&self, reason: impl Labelled) {
-        self.pinned.with_label_values(&[reason.label()]).dec();
+    pub fn unpin(&self, reason: &'static str) {
+        self.pinned.with_label_values(&[reason]).dec();
     }
 }

@@ -19,6 +19,8 @@ pub enum Stream {
     TlsServer(Box<server::TlsStream<TcpStream>>),
     /// TLS over TCP, we are the client.
     TlsClient(Box<client::TlsStream<TcpStream>>),
+    /// Nothing: the stream was lost while TLS was starting.
+    Lost,
 }
 
 impl Stream {
@@ -28,13 +30,16 @@ impl Stream {
         matches!(self, Self::TlsServer(_) | Self::TlsClient(_))
     }
 
-    /// Wraps a plain TCP stream in TLS, as the server.
+    /// Wraps a plain TCP stream in TLS, as the server. If that fails, the stream is lost.
     ///
     /// # Errors
     /// What the handshake says; anything but plain TCP is `InvalidInput`.
-    pub async fn accept_tls(self, acceptor: &TlsAcceptor) -> io::Result<Self> {
-        match self {
-            Self::Tcp(tcp) => Ok(Self::TlsServer(Box::new(acceptor.accept(tcp).await?))),
+    pub async fn accept_tls(&mut self, acceptor: &TlsAcceptor) -> io::Result<()> {
+        match std::mem::replace(self, Self::Lost) {
+            Self::Tcp(tcp) => {
+                *self = Self::TlsServer(Box::new(acceptor.accept(tcp).await?));
+                Ok(())
+            }
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS starts on a plain TCP stream only")),
         }
     }
@@ -66,6 +71,7 @@ impl Stream {
 macro_rules! each {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
+            Stream::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
             Stream::Tcp($stream) => $call,
             Stream::Unix($stream) => $call,
             Stream::TlsServer($stream) => $call,

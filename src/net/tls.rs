@@ -209,3 +209,186 @@ impl ServerCertVerifier for Unverified {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use rustls::{ClientConnection, ProtocolVersion, ServerConnection};
+
+    use super::*;
+    use crate::config::{BackendTls, ServerTls};
+
+    /// A folder with a CA, and certificates that it signed.
+    struct Folder(PathBuf, CertifiedIssuer<'static, KeyPair>);
+
+    impl Folder {
+        fn new() -> Self {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let name = format!("myriad-tls-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir(&path).unwrap();
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+            let folder = Self(path, ca);
+            folder.file("ca.pem", &folder.1.pem());
+            folder
+        }
+
+        fn file(&self, name: &str, content: &str) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, content).unwrap();
+            path
+        }
+
+        /// Certificate and key for a name, as PEM.
+        fn signed(&self, name: &str) -> (String, String) {
+            let key = KeyPair::generate().unwrap();
+            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            (params.signed_by(&key, &self.1).unwrap().pem(), key.serialize_pem())
+        }
+
+        fn server(&self, name: &str) -> ServerTls {
+            let (certificate, key) = self.signed(name);
+            let certificate = Some(self.file(&format!("{name}.pem"), &certificate));
+            ServerTls { certificate, key: Some(self.file(&format!("{name}.key"), &key)), ..ServerTls::default() }
+        }
+
+        fn ca(&self) -> Option<PathBuf> {
+            Some(self.0.join("ca.pem"))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A handshake in memory; the versions agreed on, or the first error of either end.
+    fn shake(
+        client: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        server: Arc<ServerConfig>,
+    ) -> Result<Option<ProtocolVersion>, rustls::Error> {
+        let mut client = ClientConnection::new(client, name)?;
+        let mut server = ServerConnection::new(server)?;
+        for _ in 0..6 {
+            let mut bytes = Vec::new();
+            client.write_tls(&mut bytes).unwrap();
+            server.read_tls(&mut bytes.as_slice()).unwrap();
+            server.process_new_packets()?;
+            bytes.clear();
+            server.write_tls(&mut bytes).unwrap();
+            client.read_tls(&mut bytes.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        assert!(!client.is_handshaking() && !server.is_handshaking());
+        Ok(client.protocol_version())
+    }
+
+    fn localhost() -> ServerName<'static> {
+        ServerName::try_from("localhost").unwrap()
+    }
+
+    #[test]
+    fn without_files_both_ends_encrypt() {
+        let server = server_config(&ServerTls::default()).unwrap();
+        let client = client_config(&BackendTls::default()).unwrap();
+        let name = server_name(&BackendTls::default(), "127.0.0.1").unwrap();
+        assert_eq!(shake(client, name, server), Ok(Some(ProtocolVersion::TLSv1_3)));
+    }
+
+    #[test]
+    fn old_clients_may_speak_tls_1_2() {
+        let server = server_config(&ServerTls::default()).unwrap();
+        let client = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS12])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified { provider: provider() }))
+            .with_no_client_auth();
+        assert_eq!(shake(Arc::new(client), localhost(), server), Ok(Some(ProtocolVersion::TLSv1_2)));
+    }
+
+    #[test]
+    fn with_a_ca_chain_and_name_are_verified() {
+        let folder = Folder::new();
+        let server = server_config(&folder.server("db.example")).unwrap();
+        let settings = BackendTls { ca: folder.ca(), ..BackendTls::default() };
+        let go = |settings: &BackendTls, host| {
+            shake(client_config(settings).unwrap(), server_name(settings, host).unwrap(), Arc::clone(&server))
+        };
+        assert!(go(&settings, "db.example").is_ok());
+        assert!(matches!(go(&settings, "other.example"), Err(rustls::Error::InvalidCertificate(_))));
+        let named = BackendTls { server_name: Some("db.example".into()), ..settings.clone() };
+        assert!(go(&named, "10.0.0.1").is_ok());
+        let stranger = BackendTls { ca: Folder::new().ca(), ..BackendTls::default() };
+        assert!(client_config(&stranger).is_err(), "its folder is gone");
+        let other = Folder::new();
+        let stranger = BackendTls { ca: other.ca(), ..BackendTls::default() };
+        assert!(matches!(go(&stranger, "db.example"), Err(rustls::Error::InvalidCertificate(_))));
+    }
+
+    #[test]
+    fn with_a_client_ca_clients_need_a_certificate() {
+        let folder = Folder::new();
+        let settings = ServerTls { client_ca: folder.ca(), ..folder.server("localhost") };
+        let server = server_config(&settings).unwrap();
+        let anonymous = client_config(&BackendTls::default()).unwrap();
+        assert_eq!(shake(anonymous, localhost(), Arc::clone(&server)), Err(rustls::Error::NoCertificatesPresented));
+        let certified = |folder: &Folder| {
+            let (certificate, key) = folder.signed("app");
+            let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+            ClientConfig::builder_with_provider(provider())
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Unverified { provider: provider() }))
+                .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
+                .unwrap()
+        };
+        assert!(shake(Arc::new(certified(&folder)), localhost(), Arc::clone(&server)).is_ok());
+        assert!(shake(Arc::new(certified(&Folder::new())), localhost(), server).is_err());
+    }
+
+    /// Every message names the setting and the file.
+    #[test]
+    fn mistakes_are_named() {
+        let folder = Folder::new();
+        let good = folder.server("localhost");
+        let (other, empty) = (folder.server("other"), folder.file("empty.pem", "nothing here"));
+        let missing = folder.0.join("missing.pem");
+        let some = |path: &Path| Some(path.to_owned());
+        let server = |settings: ServerTls| server_config(&settings).unwrap_err().to_string();
+        let messages = [
+            (
+                server(ServerTls { certificate: some(&missing), ..good.clone() }),
+                "server.tls.certificate",
+                "missing.pem",
+            ),
+            (server(ServerTls { certificate: some(&empty), ..good.clone() }), "server.tls.certificate", "empty.pem"),
+            (server(ServerTls { key: some(&empty), ..good.clone() }), "server.tls.key", "empty.pem"),
+            (server(ServerTls { key: good.certificate.clone(), ..good.clone() }), "server.tls.key", "localhost.pem"),
+            (server(ServerTls { key: other.key, ..good.clone() }), "work together", "other.key"),
+            (server(ServerTls { key: None, ..good.clone() }), "server.tls.key", "both"),
+            (server(ServerTls { client_ca: some(&empty), ..good.clone() }), "server.tls.client_ca", "empty.pem"),
+            (
+                client_config(&BackendTls { ca: some(&missing), ..BackendTls::default() }).unwrap_err().to_string(),
+                "backend.tls.ca",
+                "missing.pem",
+            ),
+            (
+                server_name(&BackendTls::default(), "not a name").unwrap_err().to_string(),
+                "backend.tls.server_name",
+                "not a name",
+            ),
+        ];
+        for (message, setting, file) in messages {
+            assert!(message.contains(setting) && message.contains(file), "{message}");
+        }
+    }
+}

@@ -25,6 +25,7 @@ mod dial;
 mod keeper;
 mod lease;
 mod queue;
+mod servers;
 mod shell;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 pub use self::lease::Lease;
+pub use self::servers::Server;
 pub use self::shell::Pool;
 pub use crate::metrics::{CloseReason, LeaseKind};
 

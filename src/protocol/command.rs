@@ -152,3 +152,43 @@ commands! {
     /// MariaDB, internal to the server.
     SlaveSql = 0xFD, "COM_SLAVE_SQL" => Simple;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_come_back() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(Command::from_byte(byte).byte(), byte);
+        }
+        for &command in Command::ALL {
+            assert_eq!(Command::from_byte(command.byte()), command);
+            assert!(command.name().starts_with("COM_"));
+        }
+    }
+
+    #[test]
+    fn codes_are_those_of_the_servers() {
+        use mysql_common::constants::Command as Theirs;
+        for (ours, theirs) in [
+            (Command::Quit, Theirs::COM_QUIT),
+            (Command::Query, Theirs::COM_QUERY),
+            (Command::ChangeUser, Theirs::COM_CHANGE_USER),
+            (Command::StmtPrepare, Theirs::COM_STMT_PREPARE),
+            (Command::StmtFetch, Theirs::COM_STMT_FETCH),
+            (Command::ResetConnection, Theirs::COM_RESET_CONNECTION),
+            (Command::StmtBulkExecute, Theirs::COM_STMT_BULK_EXECUTE),
+        ] {
+            assert_eq!(ours.byte(), theirs as u8, "{}", ours.name());
+        }
+    }
+
+    #[test]
+    fn replies() {
+        let silent: Vec<_> = Command::ALL.iter().filter(|command| command.reply() == ReplyKind::None).collect();
+        assert_eq!(silent, [&Command::Quit, &Command::StmtSendLongData, &Command::StmtClose]);
+        assert_eq!(Command::Unknown(0x77).reply(), ReplyKind::Simple);
+        assert_eq!(Command::StmtExecute.reply(), ReplyKind::Query);
+    }
+}

@@ -171,3 +171,76 @@ pub fn put_nul_bytes(out: &mut BytesMut, bytes: &[u8]) {
     out.put_slice(bytes);
     out.put_u8(0);
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn length_encoded_integers() {
+        let cases: [(u64, &[u8]); 9] = [
+            (0, &[0]),
+            (250, &[250]),
+            (251, &[0xFC, 251, 0]),
+            (0xFFFF, &[0xFC, 0xFF, 0xFF]),
+            (0x1_0000, &[0xFD, 0, 0, 1]),
+            (0xFF_FFFF, &[0xFD, 0xFF, 0xFF, 0xFF]),
+            (0x100_0000, &[0xFE, 0, 0, 0, 1, 0, 0, 0, 0]),
+            (0x8000_0000_0000_0000, &[0xFE, 0, 0, 0, 0, 0, 0, 0, 0x80]),
+            (u64::MAX, &[0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+        ];
+        for (value, bytes) in cases {
+            let mut out = BytesMut::new();
+            put_lenenc_int(&mut out, value);
+            assert_eq!((out.as_ref(), lenenc_len(value)), (bytes, bytes.len()));
+            let mut reader = Reader::new(&out);
+            assert_eq!((reader.lenenc_int(), reader.is_empty()), (Ok(value), true));
+            for len in 0..bytes.len() {
+                let mut short = Reader::new(&bytes[..len]);
+                assert_eq!((short.lenenc_int(), short.len()), (Err(WireError::Truncated), len));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_length() {
+        for byte in [0xFB, 0xFF] {
+            let bytes = [byte, 0, 0];
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(reader.lenenc_int(), Err(WireError::BadLength(byte)));
+            assert_eq!(reader.len(), 3, "nothing is consumed");
+        }
+        assert_eq!(Reader::new(&[0xFB]).lenenc_nullable(), Ok(None));
+        let huge = [0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1];
+        assert_eq!(Reader::new(&huge).lenenc_bytes(), Err(WireError::Truncated));
+    }
+
+    #[test]
+    fn fixed_integers_and_strings() {
+        let mut reader = Reader::new(b"\x01\x01\x02\x01\x02\x03\x01\x02\x03\x04\x01\0\0\0\0\0\0\x80ab\0cd");
+        assert_eq!(reader.u8(), Ok(1));
+        assert_eq!(reader.u16(), Ok(0x0201));
+        assert_eq!(reader.u24(), Ok(0x03_0201));
+        assert_eq!(reader.u32(), Ok(0x0403_0201));
+        assert_eq!(reader.u64(), Ok(0x8000_0000_0000_0001));
+        assert_eq!(reader.nul_bytes(), Ok(&b"ab"[..]));
+        assert_eq!(reader.nul_bytes(), Err(WireError::Truncated));
+        assert_eq!(reader.bytes(3), Err(WireError::Truncated));
+        assert_eq!((reader.take_rest(), reader.is_empty()), (&b"cd"[..], true));
+    }
+
+    proptest! {
+        #[test]
+        fn strings_come_back(bytes in proptest::collection::vec(1..=u8::MAX, 0..600)) {
+            let mut out = BytesMut::new();
+            put_lenenc_bytes(&mut out, &bytes);
+            put_nul_bytes(&mut out, &bytes);
+            let mut reader = Reader::new(&out);
+            prop_assert_eq!(reader.lenenc_bytes(), Ok(&bytes[..]));
+            prop_assert_eq!(reader.nul_bytes(), Ok(&bytes[..]));
+            prop_assert!(reader.is_empty());
+        }
+    }
+}

@@ -2,10 +2,9 @@
 
 use bytes::BytesMut;
 
+use super::Witness;
 use crate::protocol::capability::StatusFlags;
-use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::ok::OkPacket;
-use crate::protocol::packet::session_track::Wishes;
 
 /// The dialects of both ends of a turn.
 #[derive(Clone, Copy, Debug)]
@@ -29,22 +28,13 @@ impl Dialect {
     }
 
     /// Writes to `out` what the client gets instead of this OK packet; false if it may have it as it is.
-    pub(super) fn rewrite_ok(self, ok: &OkPacket<'_>, wishes: &Wishes, out: &mut BytesMut) -> bool {
+    pub(super) fn rewrite_ok<W: Witness>(self, ok: &OkPacket<'_>, witness: &mut W, out: &mut BytesMut) -> bool {
         if !ok.status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED) {
             return false;
         }
         let mut wanted = BytesMut::new();
-        if self.client_tracks {
-            wishes.filter(ok.session_state, &mut wanted);
-        }
-        OkPacket { session_state: &wanted, ..*ok }.encode(out, self.client_tracks);
+        let told = self.client_tracks && witness.tell(ok.session_state, &mut wanted);
+        ok.with_changes(told, &wanted).encode(out, self.client_tracks);
         true
-    }
-
-    /// The EOF that an old client gets at the end of rows.
-    pub(super) fn rows_end(ok: &OkPacket<'_>) -> EofPacket {
-        let mut status = ok.status;
-        status.remove(StatusFlags::SERVER_SESSION_STATE_CHANGED);
-        EofPacket { warnings: ok.warnings, status }
     }
 }

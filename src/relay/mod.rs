@@ -20,12 +20,13 @@ mod scan;
 mod turn;
 
 use std::io;
+use std::time::Duration;
 
 use bytes::BytesMut;
 
 use crate::net::{Buffer, Stream};
 use crate::protocol::command::ReplyKind;
-use crate::protocol::packet::{prepare::PrepareOk, session_track::Wishes};
+use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{End, ReplyError};
 
 pub use dialect::Dialect;
@@ -51,6 +52,8 @@ pub struct Order {
     pub reply: ReplyKind,
     /// The largest command in bytes.
     pub max_packet: usize,
+    /// How long the rest of a reply is read for a client that is gone.
+    pub patience: Duration,
 }
 
 /// What a turn tells whoever wants to know, as it passes.
@@ -65,8 +68,8 @@ pub trait Witness {
     fn prepared(&mut self, prepared: &PrepareOk);
     /// The result of a statement ended.
     fn end(&mut self, end: &End<'_>);
-    /// Which session trackers the client asked for.
-    fn wishes(&self) -> &Wishes;
+    /// Appends those of the tracked changes that the client asked for. Is there anything to tell it?
+    fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool;
 }
 
 /// What went over the wire in one turn, in bytes.
@@ -82,7 +85,8 @@ pub struct Traffic {
     pub to_backend: u64,
 }
 
-/// Why a turn did not come to its end. The backend is then in the middle of something and of no further use.
+/// Why a turn did not come to its end. The backend is then in the middle of something and of no further use, unless
+/// [`Broken::finished_alone`].
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The client closed its connection, or its socket failed.
@@ -125,4 +129,6 @@ pub struct Broken {
     pub error: TurnError,
     /// Has the client seen a part of the reply? Then no error packet can be sent any more.
     pub reply_started: bool,
+    /// The client went away, but the reply was read to its end: the backend is as good as after any other turn.
+    pub finished_alone: bool,
 }

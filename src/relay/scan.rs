@@ -26,6 +26,8 @@ pub(super) struct Scan {
     pub(super) shift: u8,
     /// An EOF is due in front of the next packet, unless that packet takes its place.
     owes_eof: bool,
+    /// Where in [`Scan::out`] the status of such an EOF stands: servers put the status of the result's end there.
+    guessed: Option<usize>,
     last_seq: u8,
 }
 
@@ -49,6 +51,7 @@ impl Scan {
             out: BytesMut::new(),
             shift: 0,
             owes_eof: false,
+            guessed: None,
             last_seq: 0,
         }
     }
@@ -181,14 +184,14 @@ impl Scan {
     }
 
     /// What the client gets instead of the end of a result, if not the same.
-    fn replace<W: Witness>(&self, body: &Body<'_>, witness: &W) -> Option<BytesMut> {
+    fn replace<W: Witness>(&self, body: &Body<'_>, witness: &mut W) -> Option<BytesMut> {
         let mut new = BytesMut::new();
         let changed = match body {
             Body::RowsEnd(ok) if self.dialect.translates() => {
-                Dialect::rows_end(ok).encode(&mut new);
+                ok.to_eof().encode(&mut new);
                 true
             }
-            Body::Ok(ok) | Body::RowsEnd(ok) => self.dialect.rewrite_ok(ok, witness.wishes(), &mut new),
+            Body::Ok(ok) | Body::RowsEnd(ok) => self.dialect.rewrite_ok(ok, witness, &mut new),
             Body::RowsEndEof(_) | Body::Err(_) | Body::Text => false,
         };
         changed.then_some(new)
@@ -203,11 +206,28 @@ impl Scan {
             {
                 self.owes_eof = false;
             }
-            (_, Some(eof)) => self.pay_eof(seq, eof.status),
+            (_, Some(eof)) => {
+                self.correct_guess(eof.status);
+                self.pay_eof(seq, eof.status);
+            }
             _ => self.pay_eof(seq, self.dialect.status),
         }
+        self.guessed = None;
         let new = replaced.unwrap_or(payload);
         packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| out.extend_from_slice(new));
+    }
+
+    /// The result's end has come while the EOF behind its columns is still here: it gets the same status.
+    fn correct_guess(&mut self, status: StatusFlags) {
+        if let Some(guess) = self.guessed.and_then(|at| self.out.get_mut(at..at + 2)) {
+            guess.copy_from_slice(&status.bits().to_le_bytes());
+        }
+    }
+
+    /// What was translated is on its way.
+    pub(super) fn sent(&mut self) {
+        self.out.clear();
+        self.guessed = None;
     }
 
     /// Puts in the EOF that is due in front of the packet with this sequence number.
@@ -217,6 +237,7 @@ impl Scan {
             packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| {
                 EofPacket { warnings: 0, status }.encode(out);
             });
+            self.guessed = self.out.len().checked_sub(2);
             self.shift = self.shift.wrapping_add(1);
         }
     }

@@ -24,7 +24,7 @@ pub async fn turn<W: Witness>(
     witness: &mut W,
 ) -> Result<(), Broken> {
     debug_assert!(backend.buffer.is_empty(), "a reply left over from another turn");
-    let before = |error| Broken { error, reply_started: false };
+    let before = |error| Broken { error, reply_started: false, finished_alone: false };
     let sent = command::send(client, backend.stream, &mut order, traffic, witness).await.map_err(before)?;
     for _ in 0..order.prefix_replies {
         prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
@@ -32,9 +32,40 @@ pub async fn turn<W: Witness>(
     let started = traffic.to_client;
     let mut scan = Scan::new(order.reply, dialect);
     let replied = reply(client, backend, &mut scan, traffic, witness).await;
-    replied
-        .and(if sent { Ok(()) } else { Err(TurnError::BackendLost(io::ErrorKind::BrokenPipe.into())) })
-        .map_err(|error| Broken { error, reply_started: traffic.to_client > started })
+    let mut broken = match replied {
+        Ok(()) if sent => return Ok(()),
+        Ok(()) => before(TurnError::BackendLost(io::ErrorKind::BrokenPipe.into())),
+        Err(error) => before(error),
+    };
+    broken.reply_started = traffic.to_client > started;
+    if sent && matches!(broken.error, TurnError::ClientGone(_)) {
+        let alone = tokio::time::timeout(order.patience, finish_alone(backend, &mut scan, traffic, witness)).await;
+        broken.finished_alone = matches!(alone, Ok(Ok(())));
+    }
+    Err(broken)
+}
+
+/// The client is gone, but the server does not know yet: reads its reply to the end, so that the backend may live on.
+async fn finish_alone<W: Witness>(
+    backend: &mut Channel<'_>,
+    scan: &mut Scan,
+    traffic: &mut Traffic,
+    witness: &mut W,
+) -> Result<(), TurnError> {
+    loop {
+        let (n, pause) = scan.scan(backend.buffer, witness)?;
+        scan.sent();
+        backend.buffer.consume(n);
+        match pause {
+            Pause::Done => return Ok(()),
+            Pause::Infile => return Err(TurnError::BackendMalformed("a file is wanted of a client that is gone")),
+            Pause::More => match backend.buffer.fill(backend.stream).await {
+                Ok(0) => return Err(TurnError::BackendLost(io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => traffic.from_backend += n as u64,
+                Err(error) => return Err(TurnError::BackendLost(error)),
+            },
+        }
+    }
 }
 
 /// The answer to one packet of the prefix, which the client does not see.
@@ -94,9 +125,12 @@ async fn reply<W: Witness>(
         let bytes = if scan.translates() { &scan.out } else { front };
         if !bytes.is_empty() {
             traffic.to_client += bytes.len() as u64;
-            command::write(client.stream, bytes).await.map_err(TurnError::ClientGone)?;
+            if let Err(error) = command::write(client.stream, bytes).await {
+                backend.buffer.consume(n);
+                return Err(TurnError::ClientGone(error));
+            }
         }
-        scan.out.clear();
+        scan.sent();
         backend.buffer.consume(n);
         match pause {
             Pause::Done => return Ok(()),

@@ -18,7 +18,9 @@ impl Ask {
     pub fn text(&self) -> String {
         match self {
             Self::Warnings => "SHOW WARNINGS".into(),
-            Self::Variables(names) => format!("SELECT {}", names.iter().map(|n| format!("@@{n}")).collect::<Vec<_>>().join(", ")),
+            Self::Variables(names) => {
+                format!("SELECT {}", names.iter().map(|n| format!("@@{n}")).collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }

@@ -7,12 +7,12 @@ mod state;
 
 use std::sync::Arc;
 
+use crate::protocol::capability::StatusFlags;
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
-use crate::protocol::packet::session_track::Wishes;
-use crate::sql::{Effects, Flags, Locking, Mode, Plain};
-use crate::protocol::capability::StatusFlags;
 use crate::protocol::packet::session_track::{Change, changes};
+use crate::protocol::packet::session_track::{Flavour, Wishes};
+use crate::sql::{Effects, Flags, Locking, Mode, Plain};
 
 pub use ask::{Ask, Followup, Rows};
 pub use pin::{PinReason, PinSet};
@@ -48,51 +48,99 @@ pub struct Memory {
 /// A client's session.
 #[derive(Debug)]
 pub struct Session {
-    wanted: BackendState, pins: PinSet, options: Options, interner: Arc<Interner>, turn: Turn, doubts: Vec<Box<str>>, memory: Memory, in_transaction: bool,
-    statements: Vec<u32>, prepared_effects: Flags, names: Vec<u64>, wishes: Wishes,
+    wanted: BackendState,
+    pins: PinSet,
+    options: Options,
+    interner: Arc<Interner>,
+    turn: Turn,
+    doubts: Vec<Box<str>>,
+    memory: Memory,
+    in_transaction: bool,
+    statements: Vec<u32>,
+    prepared_effects: Flags,
+    names: Vec<u64>,
+    wishes: Wishes,
 }
 impl Session {
     /// .
     #[must_use]
     pub fn new(initial: Arc<State>, interner: Arc<Interner>, options: Options) -> Self {
-        Self { wanted: BackendState { state: initial, last_insert_id: 0, multi_statements: options.multi_statements, warned: false }, pins: PinSet::default(), options, interner, turn: Turn::default(), doubts: vec![],
-        memory: Memory { row_count: 0, found_rows: 0, warnings: 0, errors: 0, list: None }, in_transaction: false, statements: vec![], prepared_effects: Flags::NONE, names: vec![], wishes: Wishes::default() }
+        Self {
+            wanted: BackendState {
+                state: initial,
+                last_insert_id: 0,
+                multi_statements: options.multi_statements,
+                warned: false,
+            },
+            pins: PinSet::default(),
+            options,
+            interner,
+            turn: Turn::default(),
+            doubts: vec![],
+            memory: Memory { row_count: 0, found_rows: 0, warnings: 0, errors: 0, list: None },
+            in_transaction: false,
+            statements: vec![],
+            prepared_effects: Flags::NONE,
+            names: vec![],
+            wishes: Wishes::new(if options.mariadb { Flavour::MariaDb } else { Flavour::MySql }),
+        }
     }
     /// .
     #[must_use]
-    pub fn state(&self) -> &Arc<State> { &self.wanted.state }
+    pub fn state(&self) -> &Arc<State> {
+        &self.wanted.state
+    }
     /// .
     #[must_use]
-    pub fn pins(&self) -> PinSet { self.pins }
+    pub fn pins(&self) -> PinSet {
+        self.pins
+    }
     /// .
     #[must_use]
-    pub fn is_pinned(&self) -> bool { !self.pins.is_empty() }
+    pub fn is_pinned(&self) -> bool {
+        !self.pins.is_empty()
+    }
     /// .
     #[must_use]
-    pub fn mode(&self) -> Mode { self.wanted.state.mode(self.options.mariadb) }
+    pub fn mode(&self) -> Mode {
+        self.wanted.state.mode(self.options.mariadb)
+    }
     /// .
     #[must_use]
-    pub fn held(&self) -> BackendState { self.wanted.clone() }
+    pub fn held(&self) -> BackendState {
+        self.wanted.clone()
+    }
     /// .
     #[must_use]
-    pub fn wishes(&self) -> &Wishes { &self.wishes }
+    pub fn wishes(&self) -> &Wishes {
+        &self.wishes
+    }
     /// .
-    pub fn observe_option(&mut self, on: bool) { self.wanted.multi_statements = on; }
+    pub fn observe_option(&mut self, on: bool) {
+        self.wanted.multi_statements = on;
+    }
     /// .
     #[must_use]
-    pub fn owes(&self) -> Vec<Ask> { vec![] }
+    pub fn owes(&self) -> Vec<Ask> {
+        vec![]
+    }
     /// .
     pub fn moved(&mut self) {}
     /// .
     #[must_use]
-    pub fn memory(&self) -> &Memory { &self.memory }
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
     /// .
     #[must_use]
-    pub fn answers(&self, _plain: Plain) -> bool { false }
+    pub fn answers(&self, _plain: Plain) -> bool {
+        false
+    }
     /// .
     pub fn reset(&mut self, state: Arc<State>) {
         let (i, o, m) = (Arc::clone(&self.interner), self.options, self.wanted.multi_statements);
-        *self = Self::new(state, i, o); self.wanted.multi_statements = m;
+        *self = Self::new(state, i, o);
+        self.wanted.multi_statements = m;
     }
 }
 /// What is known of the turn under way.
@@ -205,7 +253,10 @@ impl Session {
             self.doubts.push("last_insert_id".into());
         }
         if effects.may(Flags::SET_COLLATION) {
-            self.doubts.extend(["character_set_client","character_set_connection","character_set_results","collation_connection"].map(Into::into));
+            self.doubts.extend(
+                ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"]
+                    .map(Into::into),
+            );
         }
     }
 
@@ -218,7 +269,8 @@ impl Session {
             row_count: if rows.is_some() { -1 } else { i64::try_from(ok.affected_rows).unwrap_or(-1) },
             found_rows: rows.unwrap_or(previous.found_rows),
             warnings: u64::from(ok.warnings),
-            errors: 0, list: None,
+            errors: 0,
+            list: None,
         };
         if ok.insert_id != 0 {
             self.doubts.push("last_insert_id".into());
@@ -266,14 +318,20 @@ impl Session {
         if !self.turn.effects.may(Flags::CALC_FOUND_ROWS) {
             self.pins.remove(PinReason::FoundRows);
         }
-        if !self.pins.is_empty() || self.doubts.is_empty() { return Followup::None; }
+        if !self.pins.is_empty() || self.doubts.is_empty() {
+            return Followup::None;
+        }
         let mut names = std::mem::take(&mut self.doubts);
-        names.sort(); names.dedup();
+        names.sort();
+        names.dedup();
         Followup::Ask(Ask::Variables(names))
     }
     /// .
     pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
-        let (Ask::Variables(names), Some(row)) = (ask, rows.and_then(|r| r.into_iter().next())) else { self.pins.insert(PinReason::Unexplained); return };
+        let (Ask::Variables(names), Some(row)) = (ask, rows.and_then(|r| r.into_iter().next())) else {
+            self.pins.insert(PinReason::Unexplained);
+            return;
+        };
         for (name, value) in names.iter().zip(row) {
             let text = value.clone().and_then(|v| String::from_utf8(v).ok()).map(String::into_boxed_str);
             match &**name {
@@ -286,11 +344,18 @@ impl Session {
             }
         }
     }
-    fn change(&mut self, f: impl FnOnce(&mut StateSpec)) { self.wanted.state = self.interner.changed(&self.wanted.state, f); }
-    fn carry(&mut self, name: &str, value: &[u8]) { self.change(|s| { s.variables.insert(name.into(), value.into()); }); }
+    fn change(&mut self, f: impl FnOnce(&mut StateSpec)) {
+        self.wanted.state = self.interner.changed(&self.wanted.state, f);
+    }
+    fn carry(&mut self, name: &str, value: &[u8]) {
+        self.change(|s| {
+            s.variables.insert(name.into(), value.into());
+        });
+    }
     /// .
-    pub fn rearm_trackers(&mut self) -> bool { std::mem::take(&mut self.turn.rearm) }
-
+    pub fn rearm_trackers(&mut self) -> bool {
+        std::mem::take(&mut self.turn.rearm)
+    }
 
     /// Pins that end because this one statement succeeded.
     fn observe_ends(&mut self) {
@@ -356,7 +421,9 @@ impl Session {
                     self.pins.put(PinReason::Transaction, open);
                 }
                 Ok(Change::Gtid(_)) => {}
-                Ok(Change::Unknown { .. }) | Err(_) => self.pins.insert(PinReason::Unexplained),
+                Ok(Change::Unknown { .. }) | Err(_) => {
+                    self.pins.insert(PinReason::Unexplained);
+                }
             }
         }
         if unnamed && !named && !self.turn.effects.may(EXPLAINS_CHANGE) {
@@ -374,17 +441,27 @@ impl Session {
             // MySQL 9 reports it with every OK.
             "statement_id" => return false,
             "last_insert_id" | "identity" => self.doubts.push("last_insert_id".into()),
-            "character_set_client" | "character_set_connection" | "character_set_results"
-            | "collation_connection" => self.doubts.extend(["character_set_client","character_set_connection","character_set_results","collation_connection"].map(Into::into)),
+            "character_set_client" | "character_set_connection" | "character_set_results" | "collation_connection" => {
+                self.doubts.extend(
+                    [
+                        "character_set_client",
+                        "character_set_connection",
+                        "character_set_results",
+                        "collation_connection",
+                    ]
+                    .map(Into::into),
+                )
+            }
             _ if name.starts_with("session_track_") => {
                 self.wishes.set(name.as_bytes(), value);
                 self.turn.rearm = true;
             }
-            _ if NOT_CARRIED.contains(&name) => self.pins.insert(PinReason::WriteOnlyVariable),
+            _ if NOT_CARRIED.contains(&name) => {
+                self.pins.insert(PinReason::WriteOnlyVariable);
+            }
             _ if self.turn.effects.may(Flags::SET_STATEMENT) => self.doubts.push(name.into()),
             _ => self.carry(name, value),
         }
         true
     }
-
-    }
+}

@@ -89,6 +89,17 @@ impl PinSet {
     /// No reason.
     pub const EMPTY: Self = Self(0);
 
+    /// What a client would lose if the proxy hung up now: a drain waits for these to end.
+    pub const OPEN_WORK: Self = Self(
+        1 << PinReason::Transaction as u32
+            | 1 << PinReason::AutocommitSavepoint as u32
+            | 1 << PinReason::Xa as u32
+            | 1 << PinReason::Locks as u32
+            | 1 << PinReason::GlobalReadLock as u32
+            | 1 << PinReason::InstanceLock as u32
+            | 1 << PinReason::BackupStage as u32,
+    );
+
     /// A set of one.
     #[must_use]
     pub const fn of(reason: PinReason) -> Self {
@@ -137,6 +148,12 @@ impl PinSet {
     }
 
     /// What is in this set and not in `other`: to count what a turn pinned or ended.
+    /// Whether any of `other` is in it.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

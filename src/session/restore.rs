@@ -59,9 +59,12 @@ pub fn plan(from: &BackendState, to: &BackendState) -> Plan {
         assign(&mut set, "last_insert_id", &to.last_insert_id.to_string());
     }
     let schema_differs = before.schema != after.schema;
-    if schema_differs && after.schema.is_none() { return Plan::Unreachable; }
+    if schema_differs && after.schema.is_none() {
+        return Plan::Unreachable;
+    }
     let restore = Restore {
-        prelude: None, clear: None,
+        prelude: None,
+        clear: None,
         schema: after.schema.as_deref().map(<[u8]>::to_vec).filter(|_| schema_differs),
         multi_statements: (from.multi_statements != to.multi_statements).then_some(to.multi_statements),
         set: (!set.is_empty()).then_some(set),
@@ -126,4 +129,3 @@ fn literal(value: &[u8]) -> String {
         hex
     }) + "'"
 }
-

@@ -109,8 +109,7 @@ impl State {
     /// How the server reads this session's texts.
     #[must_use]
     pub fn mode(&self, mariadb: bool) -> Mode {
-        let mut mode =
-            Mode { mariadb, multibyte: Multibyte::of(&self.spec.charset.client), ..Mode::default() };
+        let mut mode = Mode { mariadb, multibyte: Multibyte::of(&self.spec.charset.client), ..Mode::default() };
         for word in self.variable("sql_mode").unwrap_or_default().split(|b| *b == b',') {
             mode.ansi_quotes |= word.eq_ignore_ascii_case(b"ANSI_QUOTES") || word.eq_ignore_ascii_case(b"ANSI");
             mode.no_backslash_escapes |= word.eq_ignore_ascii_case(b"NO_BACKSLASH_ESCAPES");

@@ -17,8 +17,11 @@ pub struct Effects {
     pub locking: Option<Locking>,
     /// The text is exactly one `KILL`.
     pub kill: Option<Kill>,
-    /// A hash of the statement's name, where the text is exactly one `PREPARE` or `DEALLOCATE`.
+    /// A hash of the name (as spelled), where the text is exactly one `PREPARE` or `DEALLOCATE`, `CREATE TEMPORARY TABLE`
+    /// or `DROP TABLE` of one name without a schema.
     pub name: Option<u64>,
+    /// Variables set as `@@name` without a scope, which MariaDB does not report. (Only with [`Mode::mariadb`](super::Mode).)
+    pub unreported: Names,
 }
 
 impl Effects {
@@ -32,7 +35,9 @@ impl Effects {
     #[must_use]
     pub const fn is_certain(&self) -> bool {
         self.statements == 1
-            && !self.flags.any(Flags::EXECUTABLE_COMMENT.and(Flags::OPAQUE).and(Flags::COMPOUND).and(Flags::SET_STATEMENT))
+            && !self
+                .flags
+                .any(Flags::EXECUTABLE_COMMENT.and(Flags::OPAQUE).and(Flags::COMPOUND).and(Flags::SET_STATEMENT))
     }
 }
 
@@ -77,6 +82,73 @@ pub enum Locking {
     Release(u64),
     /// `SELECT RELEASE_ALL_LOCKS()`
     ReleaseAll,
+}
+
+/// A few names of variables, in lower case. Too many, or too long ones, are only known to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// The names, each followed by a comma.
+    bytes: [u8; Self::ROOM],
+    /// Bytes used; more than there is room for: names are missing.
+    len: u8,
+}
+
+impl Names {
+    const ROOM: usize = 95;
+    const MISSING: u8 = u8::MAX;
+
+    /// Whether there is no name.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether there were more names than fit, or one that cannot be known.
+    #[must_use]
+    pub const fn overflowed(&self) -> bool {
+        self.len == Self::MISSING
+    }
+
+    /// The names that are known: none after an overflow.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let used = self.bytes.get(..usize::from(self.len)).unwrap_or_default();
+        used.split(|b| *b == b',').filter_map(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty())
+    }
+
+    /// Adds a name. Only ASCII letters, digits, `_` and `$` make one; anything else overflows.
+    pub(super) fn push(&mut self, name: &[u8]) {
+        let from = usize::from(self.len);
+        let plain = !name.is_empty() && name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$'));
+        match self.bytes.get_mut(from..from + name.len() + 1) {
+            Some([room @ .., comma]) if plain => {
+                for (to, byte) in room.iter_mut().zip(name) {
+                    *to = byte.to_ascii_lowercase();
+                }
+                *comma = b',';
+                self.len += name.len() as u8 + 1;
+            }
+            _ => self.overflow(),
+        }
+    }
+
+    pub(super) fn overflow(&mut self) {
+        self.len = Self::MISSING;
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { bytes: [0; Self::ROOM], len: 0 }
+    }
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.overflowed() {
+            return f.write_str("[more than fit]");
+        }
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// `KILL [HARD | SOFT] [CONNECTION | QUERY] n`

@@ -76,7 +76,7 @@ flags! {
     SET_ROLE,
     /// `SET RESOURCE GROUP`
     SET_RESOURCE_GROUP,
-    /// `SET TRANSACTION` without a scope: for the next transaction only.
+    /// `SET TRANSACTION` (or `SET @@transaction_isolation`) without a scope: for the next transaction only.
     SET_TRANSACTION,
     /// `SAVEPOINT`
     SAVEPOINT,
@@ -98,6 +98,12 @@ flags! {
     SET_ONE_SHOT,
     /// A variable that cannot be read back is assigned (`rand_seed1`, ...).
     SET_WRITE_ONLY,
+    /// `SET timestamp` to a number, which then lasts.
+    SET_TIMESTAMP,
+    /// `SET timestamp` to 0 or DEFAULT: the clock runs again. (The server reports the time of the statement.)
+    FREE_TIMESTAMP,
+    /// `SET timestamp` to something else: which of the two cannot be told.
+    SET_TIMESTAMP_UNSEEN,
     /// `SET last_insert_id`, `SET identity`, `LAST_INSERT_ID(expression)`
     SETS_LAST_INSERT_ID,
     /// `SET NAMES`, `SET CHARACTER SET`, or a `character_set_*` or `collation_*` variable assigned.

@@ -16,14 +16,15 @@
 mod effects;
 mod flags;
 mod lexer;
-// mod rules;
-// mod set;
+mod rules;
+mod set;
+mod shape;
 mod word;
 
-//cfg
-//mod tests;
+#[cfg(test)]
+mod tests;
 
-pub use effects::{Effects, Kill, Locking, Plain, Span};
+pub use effects::{Effects, Kill, Locking, Names, Plain, Span};
 pub use flags::Flags;
 pub use lexer::{Lexer, effects, fuzz};
 pub use word::Word;
@@ -41,12 +42,14 @@ pub struct Mode {
     pub multibyte: Multibyte,
 }
 
-/// Character sets for clients whose trailing bytes overlap ASCII. All others (UTF-8, Latin, EUC) are [`Multibyte::No`].
+/// How a client's character set joins bytes to characters, as far as that decides where a text's tokens end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Multibyte {
-    /// No byte below 0x80 is ever part of a longer character.
+    /// UTF-8, ASCII, the EUC family: no byte below 0x80 that matters here is ever part of a longer character.
     #[default]
     No,
+    /// One byte a character (`latin1`, `cp1251`, ...): some bytes from 0x80 on may count as white space.
+    Single,
     /// `big5`
     Big5,
     /// `gbk`
@@ -66,14 +69,17 @@ impl Multibyte {
             "gbk" => Self::Gbk,
             "gb18030" => Self::Gb18030,
             "sjis" | "cp932" => Self::Sjis,
-            _ => Self::No,
+            "utf8mb4" | "utf8mb3" | "utf8" | "ascii" | "binary" | "ujis" | "eucjpms" | "euckr" | "gb2312" | "" => {
+                Self::No
+            }
+            _ => Self::Single,
         }
     }
 
     /// Whether `byte` may begin a character of two bytes.
-    pub(crate) fn leads(self, byte: u8) -> bool {
+    pub(super) fn leads(self, byte: u8) -> bool {
         match self {
-            Self::No => false,
+            Self::No | Self::Single => false,
             Self::Big5 => matches!(byte, 0xa1..=0xf9),
             Self::Gbk | Self::Gb18030 => matches!(byte, 0x81..=0xfe),
             Self::Sjis => matches!(byte, 0x81..=0x9f | 0xe0..=0xfc),
@@ -81,9 +87,9 @@ impl Multibyte {
     }
 
     /// Whether `byte` may end a character of two bytes.
-    pub(crate) fn trails(self, byte: u8) -> bool {
+    pub(super) fn trails(self, byte: u8) -> bool {
         match self {
-            Self::No => false,
+            Self::No | Self::Single => false,
             Self::Big5 => matches!(byte, 0x40..=0x7e | 0xa1..=0xfe),
             Self::Gbk | Self::Gb18030 => matches!(byte, 0x40..=0x7e | 0x80..=0xfe),
             Self::Sjis => matches!(byte, 0x40..=0x7e | 0x80..=0xfc),

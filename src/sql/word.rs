@@ -1,7 +1,7 @@
 //! The words that matter: keywords, functions and variables with an effect on the session.
 
 /// Longest word that is looked up; longer ones are [`Word::Other`].
-pub(super) const LONGEST: usize = 32;
+pub(super) const LONGEST: usize = 64;
 
 macro_rules! words {
     ($($name:ident $text:literal),+ $(,)?) => {
@@ -42,10 +42,10 @@ words! {
     Start b"START", Table b"TABLE", Truncate b"TRUNCATE", Unlock b"UNLOCK", Update b"UPDATE", Use b"USE",
     Values b"VALUES", While b"WHILE", With b"WITH", Xa b"XA",
     // What follows.
-    As b"AS", Authorization b"AUTHORIZATION", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
+    As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
     Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
-    Errors b"ERRORS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
-    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Not b"NOT", Open b"OPEN",
+    Errors b"ERRORS", Exists b"EXISTS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
+    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Not b"NOT", Open b"OPEN", Or b"OR",
     Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
     Resource b"RESOURCE", Role b"ROLE", Session b"SESSION", Soft b"SOFT",
     SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",
@@ -61,17 +61,62 @@ words! {
     ImmediateServerVersion b"IMMEDIATE_SERVER_VERSION", InsertId b"INSERT_ID",
     OriginalCommitTimestamp b"ORIGINAL_COMMIT_TIMESTAMP", OriginalServerVersion b"ORIGINAL_SERVER_VERSION",
     PseudoReplicaMode b"PSEUDO_REPLICA_MODE", PseudoSlaveMode b"PSEUDO_SLAVE_MODE",
-    PseudoThreadId b"PSEUDO_THREAD_ID", RandSeed1 b"RAND_SEED1", RandSeed2 b"RAND_SEED2", SqlMode b"SQL_MODE",
+    PseudoThreadId b"PSEUDO_THREAD_ID", RandSeed1 b"RAND_SEED1", RandSeed2 b"RAND_SEED2", SqlMode b"SQL_MODE", Timestamp b"TIMESTAMP",
     TransactionIsolation b"TRANSACTION_ISOLATION", TransactionReadOnly b"TRANSACTION_READ_ONLY",
     TxIsolation b"TX_ISOLATION", TxReadOnly b"TX_READ_ONLY", WarningCount b"WARNING_COUNT",
 }
 
 impl Word {
-    /// A variable that the next statement (or transaction) uses up.
-    pub(super) const fn is_one_shot(self) -> bool {
+    /// A function with an effect or an answer of the session's.
+    pub(super) const fn is_function(self) -> bool {
         matches!(
             self,
-            Self::InsertId
+            Self::ConnectionId
+                | Self::FoundRows
+                | Self::GetLock
+                | Self::LastInsertId
+                | Self::Lastval
+                | Self::ReleaseAllLocks
+                | Self::ReleaseLock
+                | Self::RowCount
+        )
+    }
+
+    /// Begins one of MariaDB's statements that hold others.
+    pub(super) const fn begins_compound(self) -> bool {
+        matches!(self, Self::Case | Self::Declare | Self::For | Self::If | Self::Loop | Self::Repeat | Self::While)
+    }
+
+    /// A variable that decides how the next text is read.
+    pub(super) const fn changes_lexing(self) -> bool {
+        matches!(self, Self::SqlMode | Self::CharacterSetClient)
+    }
+
+    /// A variable of the character sets' group.
+    pub(super) const fn is_charset(self) -> bool {
+        matches!(
+            self,
+            Self::CharacterSetClient
+                | Self::CharacterSetConnection
+                | Self::CharacterSetResults
+                | Self::CollationConnection
+        )
+    }
+
+    /// A variable that the next statement uses up.
+    pub(super) const fn is_one_shot(self) -> bool {
+        matches!(self, Self::InsertId)
+    }
+
+    /// A variable whose reading does not give what was set, or whose value belongs to one connection or transaction.
+    pub(super) const fn is_write_only(self) -> bool {
+        matches!(
+            self,
+            Self::RandSeed1
+                | Self::RandSeed2
+                | Self::PseudoThreadId
+                | Self::PseudoSlaveMode
+                | Self::PseudoReplicaMode
                 | Self::GtidNext
                 | Self::GtidSeqNo
                 | Self::ImmediateServerVersion
@@ -80,31 +125,13 @@ impl Word {
         )
     }
 
-    /// A variable whose reading does not give what was set, or whose value must never move to another connection.
-    pub(super) const fn is_write_only(self) -> bool {
-        matches!(
-            self,
-            Self::RandSeed1 | Self::RandSeed2 | Self::PseudoThreadId | Self::PseudoSlaveMode | Self::PseudoReplicaMode
-        )
-    }
-
-    /// A variable that, set without a scope, is for the next transaction only.
+    /// A variable that, set as `@@name` without a scope, is for the next transaction only.
     pub(super) const fn is_characteristic(self) -> bool {
         matches!(self, Self::TransactionIsolation | Self::TransactionReadOnly | Self::TxIsolation | Self::TxReadOnly)
     }
 
     /// A statement whose `name@name` are accounts.
     pub(super) const fn names_accounts(self) -> bool {
-        matches!(
-            self,
-            Self::Alter
-                | Self::Create
-                | Self::Drop
-                | Self::Grant
-                | Self::Rename
-                | Self::Revoke
-                | Self::Set
-                | Self::Show
-        )
+        matches!(self, Self::Alter | Self::Create | Self::Drop | Self::Grant | Self::Rename | Self::Revoke | Self::Show)
     }
 }

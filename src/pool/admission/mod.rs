@@ -236,9 +236,6 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         if state == SlotState::Idle {
             self.idle.insert(slot, this.class, this.left, this.since);
         }
-        if state == SlotState::Closing {
-            withdraw(&mut self.owners, this);
-        }
         self.changed = true;
     }
 

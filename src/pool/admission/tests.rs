@@ -358,6 +358,10 @@ fn a_full_account_does_not_hold_back_others() {
     assert_eq!(desk.opened(1), [grant(b, 1, LeaseKind::Fresh)]);
     assert_eq!(desk.sleep(&after), [dial(2, "a")]);
     assert_eq!(desk.opened(2), [grant(a2, 2, LeaseKind::Fresh)]);
+    // A success for each failure: the account has room again, and its dials are parallel as before.
+    desk.wait("a");
+    desk.wait("a");
+    assert_eq!(desk.settle(), [dial(3, "a"), dial(4, "a")]);
 }
 
 #[test]
@@ -405,7 +409,9 @@ fn connections_do_not_live_for_ever() {
         max_waiting: 10,
     };
     let mut desk = Desk::with(limits);
-    (0..3).for_each(|_| drop(desk.wait("a")));
+    for _ in 0..3 {
+        desk.wait("a");
+    }
     desk.settle();
     (0..3).for_each(|slot| drop(desk.opened(slot)));
     for slot in [2, 0] {
@@ -449,7 +455,9 @@ fn a_dead_connection_costs_its_finder_no_place_in_line() {
 #[test]
 fn the_line_has_a_limit() {
     let mut desk = Desk::new(1, 1);
-    (0..100).for_each(|_| drop(desk.wait("a")));
+    for _ in 0..100 {
+        desk.wait("a");
+    }
     assert_eq!(desk.admission.join(&"a", 0, 0, false, desk.now), Joined::QueueFull);
 }
 

@@ -79,6 +79,9 @@ pub enum Plugin {
     Native,
     /// `caching_sha2_password`
     CachingSha2,
+    /// `sha256_password`: the password itself, inside TLS or encrypted. Spoken towards servers only: to a user that does
+    /// not exist, MySQL pretends that it uses this.
+    Sha256,
     /// `mysql_clear_password`: the password as it is. Only ever inside TLS.
     ClearPassword,
     /// Any other; not spoken here, but named in errors.
@@ -89,7 +92,7 @@ impl Plugin {
     /// The plugin of this name; a terminating zero is not part of it.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
-        [Self::Native, Self::CachingSha2, Self::ClearPassword]
+        [Self::Native, Self::CachingSha2, Self::Sha256, Self::ClearPassword]
             .into_iter()
             .find(|plugin| plugin.name() == name)
             .unwrap_or_else(|| Self::Other(name.into()))
@@ -101,6 +104,7 @@ impl Plugin {
         match self {
             Self::Native => b"mysql_native_password",
             Self::CachingSha2 => b"caching_sha2_password",
+            Self::Sha256 => b"sha256_password",
             Self::ClearPassword => b"mysql_clear_password",
             Self::Other(name) => name,
         }
@@ -136,10 +140,18 @@ mod tests {
 
     #[test]
     fn plugins_have_the_names_of_the_wire() {
-        for name in ["mysql_native_password", "caching_sha2_password", "mysql_clear_password", "client_ed25519", ""] {
+        for (name, spoken) in [
+            ("mysql_native_password", true),
+            ("caching_sha2_password", true),
+            ("sha256_password", true),
+            ("mysql_clear_password", true),
+            ("client_ed25519", false),
+            ("mysql_native_password ", false),
+            ("", false),
+        ] {
             let plugin = Plugin::from_name(name.as_bytes());
             assert_eq!(plugin.to_string(), name);
-            assert_eq!(matches!(plugin, Plugin::Other(_)), !name.starts_with("mysql") && !name.starts_with("cach"));
+            assert_eq!(matches!(plugin, Plugin::Other(_)), !spoken);
         }
     }
 }

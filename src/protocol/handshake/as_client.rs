@@ -5,7 +5,7 @@
 //!      |                                          |  |                                    |
 //!      +---------------- response --------------->+  +------------------------------------+
 //!                                                 |
-//!                     AuthMoreData 4: password inside TLS, or else PublicKey --> Verdict
+//!         AuthMoreData 4, or sha256_password: password inside TLS, or else PublicKey --> Verdict
 //!                                                 |
 //!                                                 +--> Done (OK) or a LoginError
 //! ```
@@ -32,6 +32,8 @@ use crate::protocol::wire::WireError;
 const MAX_PACKET: u32 = 1 << 30;
 /// AuthSwitchRequests that are followed. Servers send one.
 const MAX_SWITCHES: u8 = 3;
+/// By which `sha256_password` asks for the server's public key.
+const SHA256_REQUEST_PUBLIC_KEY: u8 = 1;
 /// Decided here and not by the caller's wishes.
 const DECIDED_HERE: CapabilityFlags = CapabilityFlags::CLIENT_SSL
     .union(CapabilityFlags::CLIENT_CONNECT_WITH_DB)
@@ -162,7 +164,7 @@ enum State {
     /// OK, ERR, AuthSwitchRequest or AuthMoreData, after a reply by this plugin to this nonce.
     Verdict { plugin: Plugin, nonce: Nonce },
     /// The server's public key.
-    PublicKey { nonce: Nonce },
+    PublicKey { plugin: Plugin, nonce: Nonce },
     /// Nothing more.
     Done,
 }
@@ -192,10 +194,10 @@ impl ClientSide {
         match mem::replace(&mut self.state, State::Done) {
             State::Greeting => self.greeted(ServerGreeting::parse(payload)?, out),
             State::Verdict { plugin, nonce } => self.verdict(payload, plugin, nonce, out),
-            State::PublicKey { nonce } => {
+            State::PublicKey { plugin, nonce } => {
                 let pem = AuthMoreData::parse(payload)?.data;
                 self.say(&rsa::encrypt(pem, &self.spec.password, &nonce)?, out);
-                self.state = State::Verdict { plugin: Plugin::CachingSha2, nonce };
+                self.state = State::Verdict { plugin, nonce };
                 Ok(ClientStep::Read)
             }
             State::Tls | State::Done => Err(LoginError::OutOfTurn),
@@ -302,13 +304,16 @@ impl ClientSide {
             Plugin::Other(_) => return Err(LoginError::UnsupportedPlugin(plugin)),
             Plugin::ClearPassword if !self.tls => return Err(LoginError::ClearWithoutTls),
             Plugin::ClearPassword => Nonce::default(),
-            Plugin::Native | Plugin::CachingSha2 => *request.data.first_chunk().ok_or(TRUNCATED)?,
+            Plugin::Native | Plugin::CachingSha2 | Plugin::Sha256 => *request.data.first_chunk().ok_or(TRUNCATED)?,
         };
-        if plugin == Plugin::ClearPassword {
-            self.say_password(out);
-        } else {
-            let reply = reply(&plugin, &self.spec.password, &nonce);
-            self.say(&reply, out);
+        match plugin {
+            Plugin::Sha256 if !self.spec.password.is_empty() => {
+                self.tell_password(SHA256_REQUEST_PUBLIC_KEY, plugin, nonce, out);
+                return Ok(ClientStep::Read);
+            }
+            Plugin::Sha256 => self.say(&[0], out),
+            Plugin::ClearPassword => self.say_password(out),
+            _ => self.say(&reply(&plugin, &self.spec.password, &nonce), out),
         }
         self.state = State::Verdict { plugin, nonce };
         Ok(ClientStep::Read)
@@ -322,19 +327,23 @@ impl ClientSide {
         nonce: Nonce,
         out: &mut BytesMut,
     ) -> Result<ClientStep, LoginError> {
-        self.state = match data {
-            [FAST_AUTH_SUCCESS] => State::Verdict { plugin, nonce },
-            [FULL_AUTHENTICATION] if self.tls => {
-                self.say_password(out);
-                State::Verdict { plugin, nonce }
-            }
-            [FULL_AUTHENTICATION] => {
-                self.say(&[REQUEST_PUBLIC_KEY], out);
-                State::PublicKey { nonce }
-            }
+        match data {
+            [FAST_AUTH_SUCCESS] => self.state = State::Verdict { plugin, nonce },
+            [FULL_AUTHENTICATION] => self.tell_password(REQUEST_PUBLIC_KEY, plugin, nonce, out),
             _ => return Err(LoginError::Unexpected(AuthMoreData::HEADER)),
-        };
+        }
         Ok(ClientStep::Read)
+    }
+
+    /// The server wants the password itself: in clear inside TLS, else encrypted, for which its key is asked for first.
+    fn tell_password(&mut self, ask_key: u8, plugin: Plugin, nonce: Nonce, out: &mut BytesMut) {
+        self.state = if self.tls {
+            self.say_password(out);
+            State::Verdict { plugin, nonce }
+        } else {
+            self.say(&[ask_key], out);
+            State::PublicKey { plugin, nonce }
+        };
     }
 
     fn say(&mut self, payload: &[u8], out: &mut BytesMut) {
@@ -385,7 +394,7 @@ fn reply(plugin: &Plugin, password: &Secret, nonce: &Nonce) -> Vec<u8> {
     match plugin {
         Plugin::Native => native::scramble(password, nonce).map(Vec::from),
         Plugin::CachingSha2 => caching_sha2::scramble(password, nonce).map(Vec::from),
-        Plugin::ClearPassword | Plugin::Other(_) => None,
+        Plugin::Sha256 | Plugin::ClearPassword | Plugin::Other(_) => None,
     }
     .unwrap_or_default()
 }

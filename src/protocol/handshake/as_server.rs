@@ -189,13 +189,11 @@ impl ServerSide {
     /// # Errors
     /// If it cannot.
     pub fn check_header(&self, len: usize, seq: u8) -> Result<(), HandshakeError> {
-        if seq == self.seq && len <= MAX_PACKET {
-            return Ok(());
-        }
         let [a, b, c, _] = (len as u32).to_le_bytes();
         Err(match [a, b, c, seq] {
-            // A TLS record: handshake, version 3.x, length.
-            [0x16, 0x03, 0x00..=0x04, _] => HandshakeError::NotMySql("TLS without asking for it first"),
+            // A TLS record: handshake, version 3.1 to 3.4, length. As a length, 64 KiB or more.
+            [0x16, 0x03, 0x01..=0x04, _] => HandshakeError::NotMySql("TLS without asking for it first"),
+            _ if seq == self.seq && len <= MAX_PACKET => return Ok(()),
             [b'G', b'E', b'T', b' ']
             | [b'P', b'O' | b'U', ..]
             | [b'H', b'E', b'A', b'D']
@@ -411,7 +409,7 @@ fn proves(plugin: &Plugin, password: &Secret, salt: &Nonce, reply: &[u8]) -> boo
     match plugin {
         Plugin::Native => native::verify(password, salt, reply),
         Plugin::CachingSha2 => caching_sha2::verify(password, salt, reply),
-        Plugin::ClearPassword | Plugin::Other(_) => false,
+        Plugin::Sha256 | Plugin::ClearPassword | Plugin::Other(_) => false,
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Answer {
 /// [`Step::Denied`](super::Step::Denied).)
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
-    /// The client speaks another protocol.
+    /// The client speaks another protocol, and would not understand an answer.
     #[error("the client speaks {0}, not MySQL")]
     NotMySql(&'static str),
     /// The packet's sequence number is not the next one.

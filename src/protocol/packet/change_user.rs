@@ -59,7 +59,7 @@ impl<'a> ChangeUser<'a> {
 
 #[cfg(test)]
 mod tests {
-    use mysql_common::packets::{AuthPlugin, AuthPluginData, ComChangeUser, ComChangeUserMoreData};
+    use mysql_common::packets::{AuthPlugin, ComChangeUser, ComChangeUserMoreData};
     use mysql_common::proto::MySerialize;
 
     use super::*;
@@ -77,7 +77,7 @@ mod tests {
         ComChangeUser::new()
             .with_user(Some(&b"app"[..]))
             .with_database(Some(&b"test"[..]))
-            .with_auth_plugin_data(Some(AuthPluginData::Native([7; 20])))
+            .with_auth_plugin_data(Some(&[7; 20][..]))
             .with_more_data(Some(more))
             .serialize(&mut payload);
         let read = ChangeUser::parse(&payload, ALL).unwrap();

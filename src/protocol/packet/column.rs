@@ -116,3 +116,58 @@ pub fn put_text_row<'f>(out: &mut BytesMut, fields: impl IntoIterator<Item = Opt
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_definitions() {
+        // `SELECT * FROM cap_t`, its column `id`, from MySQL; then the same from COM_FIELD_LIST.
+        let bytes = b"\x03def\x04test\x05cap_t\x05cap_t\x02id\x02id\x0C\x3F\0\x0B\0\0\0\x03\x03\x42\0\0\0";
+        let column = ColumnDefinition::parse(bytes).unwrap();
+        let expected = ColumnDefinition {
+            schema: b"test",
+            table: b"cap_t",
+            org_table: b"cap_t",
+            name: b"id",
+            org_name: b"id",
+            charset: BINARY,
+            length: 11,
+            kind: ColumnType::MYSQL_TYPE_LONG as u8,
+            flags: 0x4203,
+            decimals: 0,
+        };
+        assert_eq!(column, expected);
+        let mut out = BytesMut::new();
+        column.encode(&mut out);
+        assert_eq!(out, bytes[..]);
+        assert_eq!(ColumnDefinition::parse(&[bytes, &b"\x010"[..]].concat()), Ok(expected));
+        for len in 0..bytes.len() {
+            assert!(ColumnDefinition::parse(&bytes[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn own_definitions() {
+        for column in [ColumnDefinition::text("Variable_name", 64), ColumnDefinition::number("Value")] {
+            let mut out = BytesMut::new();
+            column.encode(&mut out);
+            assert_eq!(ColumnDefinition::parse(&out), Ok(column));
+        }
+        assert_eq!(ColumnDefinition::text("a", 64).length, 256);
+    }
+
+    #[test]
+    fn text_rows() {
+        let fields = [Some(&b"ab"[..]), None, Some(b""), Some(&[b'x'; 300])];
+        let mut out = BytesMut::new();
+        put_text_row(&mut out, fields);
+        assert_eq!(out[..8], b"\x02ab\xFB\0\xFC\x2C\x01"[..]);
+        assert!(text_row(&out).eq(fields));
+        assert_eq!(text_row(b"").count(), 0);
+        let cut: Vec<_> = text_row(b"\x01a\x05b").collect();
+        assert_eq!(cut, [Some(&b"a"[..])]);
+        assert_eq!(text_row(b"\xFF\x01a").count(), 0);
+    }
+}

@@ -43,3 +43,24 @@ impl EofPacket {
         out.put_u16_le(self.status.bits());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back() {
+        let bytes = b"\xFE\x01\x00\x42\x00";
+        let eof = EofPacket::parse(bytes).unwrap();
+        let status = StatusFlags::SERVER_STATUS_CURSOR_EXISTS | StatusFlags::SERVER_STATUS_AUTOCOMMIT;
+        assert_eq!(eof, EofPacket { warnings: 1, status });
+        let mut out = BytesMut::new();
+        eof.encode(&mut out);
+        assert_eq!(out, bytes[..]);
+        for len in 0..bytes.len() {
+            assert!(EofPacket::parse(&bytes[..len]).is_err());
+        }
+        assert_eq!(EofPacket::parse(b"\xFE\0\0\0\0\0\0"), Err(PacketError::Trailing(2)));
+        assert_eq!(EofPacket::parse(b"\x00\0\0\0\0"), Err(PacketError::Header { what: "an EOF", got: 0 }));
+    }
+}

@@ -59,3 +59,31 @@ impl<'a> ErrPacket<'a> {
         out.put_slice(self.message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back() {
+        type Case = (&'static [u8], u16, Option<&'static [u8; 5]>, &'static [u8]);
+        let cases: [Case; 6] = [
+            (b"\xFF\x1E\x04#42S22Unknown column", 1054, Some(b"42S22"), b"Unknown column"),
+            (b"\xFF\x10\x04Too many connections", 1040, None, b"Too many connections"),
+            (b"\xFF\x10\x04#08004Too many connections", 1040, Some(b"08004"), b"Too many connections"),
+            (b"\xFF\x10\x04#0800", 1040, None, b"#0800"),
+            (b"\xFF\x10\x04", 1040, None, b""),
+            (b"\xFF\xFF\xFF\x01\x01\x02\x0A\x1A\0\x04copy", 0xFFFF, None, b"\x01\x01\x02\x0A\x1A\0\x04copy"),
+        ];
+        for (bytes, code, state, message) in cases {
+            let err = ErrPacket::parse(bytes).unwrap();
+            assert_eq!(err, ErrPacket { code, state: state.copied(), message });
+            assert_eq!(err.is_progress(), code == 0xFFFF);
+            let mut out = BytesMut::new();
+            err.encode(&mut out);
+            assert_eq!(out, bytes);
+        }
+        assert!(ErrPacket::parse(b"\xFF\x10").is_err());
+        assert_eq!(ErrPacket::parse(b"\0\x10\x04"), Err(PacketError::Header { what: "an ERR", got: 0 }));
+    }
+}

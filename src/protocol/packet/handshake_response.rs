@@ -175,3 +175,114 @@ pub fn encode_attributes(pairs: &[(String, String)]) -> BytesMut {
     }
     raw
 }
+
+#[cfg(test)]
+mod tests {
+    use mysql_common::packets::AuthPlugin;
+    use mysql_common::proto::MySerialize;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BASE: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41.union(CapabilityFlags::CLIENT_SECURE_CONNECTION);
+
+    #[test]
+    fn what_another_implementation_writes_is_read() {
+        for lenenc in [CapabilityFlags::empty(), CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA] {
+            let attributes = Some([("_pid".to_owned(), "7".to_owned())].into());
+            let plugin = Some(AuthPlugin::CachingSha2Password);
+            let mut payload = Vec::new();
+            mysql_common::packets::HandshakeResponse::new(
+                Some(&[7; 32][..]),
+                (9, 7, 4),
+                Some(&b"app"[..]),
+                Some(&b"test"[..]),
+                plugin,
+                BASE | lenenc,
+                attributes,
+                1 << 24,
+            )
+            .serialize(&mut payload);
+            let read = HandshakeResponse::parse(&payload).unwrap();
+            assert_eq!((read.head.max_packet, read.head.collation), (1 << 24, 45));
+            assert_eq!((read.user, read.reply, read.schema), (&b"app"[..], &[7; 32][..], Some(&b"test"[..])));
+            assert_eq!(read.plugin, Some(&b"caching_sha2_password"[..]));
+            assert_eq!(read.attributes.pairs().collect::<Vec<_>>(), [(&b"_pid"[..], &b"7"[..])]);
+        }
+    }
+
+    /// The fixed part with these capabilities, and then `tail`.
+    fn payload(capabilities: CapabilityFlags, tail: &[u8]) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        SslRequest { capabilities, max_packet: 0, collation: 8 }.encode(&mut out);
+        out.put_slice(tail);
+        out.to_vec()
+    }
+
+    #[test]
+    fn odd_clients_are_read() {
+        let schema = BASE | CapabilityFlags::CLIENT_CONNECT_WITH_DB;
+        let plugin = schema | CapabilityFlags::CLIENT_PLUGIN_AUTH;
+        let all = plugin | CapabilityFlags::CLIENT_CONNECT_ATTRS;
+        // capabilities, tail, schema, plugin
+        let (test, x) = (Some(&b"test"[..]), Some(&b"x"[..]));
+        for (capabilities, tail, schema, plugin) in [
+            (BASE, &b"app\0\0"[..], None, None),
+            (BASE, b"app\0\0test\0", None, None),
+            (schema, b"app\0\0test", test, None),
+            (schema, b"app\0\0\0", None, None),
+            (plugin, b"app\0\0test\0x", test, x),
+            (plugin, b"app\0\0test\0", test, None),
+            (all, b"app\0\0test\0x\0", test, x),
+            (all, b"app\0\0\0x\0\x00trailing", None, x),
+        ] {
+            let bytes = payload(capabilities, tail);
+            let read = HandshakeResponse::parse(&bytes).unwrap();
+            assert_eq!((read.user, read.schema, read.plugin), (&b"app"[..], schema, plugin), "{tail:?}");
+            assert_eq!(read.attributes.pairs().count(), 0);
+        }
+        let all_lenenc = all | CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA;
+        for (capabilities, tail) in [
+            (BASE, &b""[..]),
+            (BASE, b"app"),
+            (BASE, b"app\0"),
+            (BASE, b"app\0\x14short"),
+            (all_lenenc, b"app\0\xfbtest\0x\0"),
+            (all_lenenc, b"app\0\xfe\xff\xff\xff\xff\xff\xff\xff\xff"),
+            (all, b"app\0\0test\0x\0\x09short"),
+        ] {
+            assert!(HandshakeResponse::parse(&payload(capabilities, tail)).is_err(), "{tail:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(
+            user in "[^\0]{0,40}",
+            reply in proptest::collection::vec(any::<u8>(), 0..32),
+            schema in proptest::option::of("[^\0]{1,40}"),
+            pairs in proptest::collection::vec(("[a-z_]{0,300}", "[^\0]{0,100}"), 0..4),
+            lenenc in any::<bool>(),
+        ) {
+            let mut capabilities = BASE | CapabilityFlags::CLIENT_PLUGIN_AUTH | CapabilityFlags::CLIENT_CONNECT_ATTRS;
+            capabilities.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, schema.is_some());
+            capabilities.set(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, lenenc);
+            let attributes = encode_attributes(&pairs);
+            let written = HandshakeResponse {
+                head: SslRequest { capabilities, max_packet: 1 << 30, collation: 255 },
+                user: user.as_bytes(),
+                reply: &reply,
+                schema: schema.as_deref().map(str::as_bytes),
+                plugin: Some(b"mysql_native_password"),
+                attributes: Attributes::new(&attributes),
+            };
+            let mut out = BytesMut::new();
+            written.encode(&mut out);
+            let read = HandshakeResponse::parse(&out).unwrap();
+            prop_assert_eq!(&read, &written);
+            let read_pairs: Vec<_> = read.attributes.pairs().collect();
+            let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+            prop_assert_eq!(read_pairs, pairs);
+        }
+    }
+}

@@ -5,6 +5,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::PacketError;
+use super::eof::EofPacket;
 use crate::protocol::capability::StatusFlags;
 use crate::protocol::wire::{Reader, put_lenenc_bytes, put_lenenc_int};
 
@@ -57,6 +58,12 @@ impl<'a> OkPacket<'a> {
         self
     }
 
+    /// The EOF that stands for it in the old dialect, which tells no changes.
+    pub fn to_eof(&self) -> EofPacket {
+        let status = self.status.difference(StatusFlags::SERVER_SESSION_STATE_CHANGED);
+        EofPacket { warnings: self.warnings, status }
+    }
+
     /// Appends the payload, byte for byte as both servers write it for a client with (`session_track`) or without
     /// CLIENT_SESSION_TRACK.
     ///
@@ -103,5 +110,108 @@ fn plain_info(rest: &[u8]) -> &[u8] {
     match reader.lenenc_bytes() {
         Ok(info) if reader.is_empty() => info,
         _ => rest,
+    }
+}
+
+/// Any bytes as an OK: what is read and written again reads the same.
+#[doc(hidden)]
+pub fn fuzz_ok(data: &[u8]) {
+    for session_track in [false, true] {
+        let Ok(ok) = OkPacket::parse(data, session_track) else { continue };
+        let mut out = BytesMut::new();
+        ok.encode(&mut out, session_track);
+        let again = OkPacket::parse(&out, session_track);
+        let mut status = ok.status;
+        if !session_track {
+            status.remove(StatusFlags::SERVER_SESSION_STATE_CHANGED);
+        }
+        assert_eq!(again, Ok(OkPacket { status, ..ok }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(ok: &OkPacket<'_>, session_track: bool) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        ok.encode(&mut out, session_track);
+        out.to_vec()
+    }
+
+    /// As captured from both servers, for a client with CLIENT_SESSION_TRACK.
+    const TRACKED: [&[u8]; 8] = [
+        b"\0\0\0\x02\0\0\0",
+        b"\0\0\0\x02\0\x01\0",
+        b"\0\x02\x01\x02\0\0\0\x26Records: 2  Duplicates: 0  Warnings: 0",
+        b"\0\xFD\xF0\x49\x02\0\x02\0\0\0\x2BRecords: 150000  Duplicates: 0  Warnings: 0",
+        b"\0\0\0\0\x40\0\0\0\x11\0\x0F\x0Aautocommit\x03OFF",
+        b"\0\x01\0\x22\x40\0\0\x28Rows matched: 1  Changed: 1  Warnings: 0\x16\0\x14\x0Cstatement_id\x06231095",
+        b"\xFE\0\0\x23\x40\0\0\0\x0B\x05\x09\x08T_R___S_",
+        // BEGIN in a transaction: something changed, but there is nothing to say.
+        b"\0\0\0\x03\x40\0\0\0\0",
+    ];
+
+    #[test]
+    fn tracked_packets_come_back() {
+        for bytes in TRACKED {
+            let ok = OkPacket::parse(bytes, true).unwrap();
+            assert_eq!(encoded(&ok, true), bytes);
+        }
+        let update = OkPacket::parse(TRACKED[5], true).unwrap();
+        assert_eq!((update.affected_rows, update.insert_id), (1, 0));
+        assert_eq!(update.info, b"Rows matched: 1  Changed: 1  Warnings: 0");
+        assert_eq!(update.session_state, b"\0\x14\x0Cstatement_id\x06231095");
+        let end = OkPacket::parse(TRACKED[6], true).unwrap();
+        assert_eq!((end.header, end.session_state), (OkPacket::END, &b"\x05\x09\x08T_R___S_"[..]));
+    }
+
+    #[test]
+    fn without_session_track_the_info_is_length_encoded_and_the_flag_unset() {
+        let insert: &[u8] = b"\0\x02\x01\x02\0\0\0\x26Records: 2  Duplicates: 0  Warnings: 0";
+        let ok = OkPacket::parse(insert, false).unwrap();
+        assert_eq!(ok.info, b"Records: 2  Duplicates: 0  Warnings: 0");
+        assert_eq!(encoded(&ok, false), insert);
+        let update = OkPacket::parse(TRACKED[5], true).unwrap();
+        let plain = b"\0\x01\0\x22\0\0\0\x28Rows matched: 1  Changed: 1  Warnings: 0";
+        assert_eq!(encoded(&update, false), plain);
+        assert_eq!(encoded(&OkPacket::parse(TRACKED[4], true).unwrap(), false), b"\0\0\0\0\0\0\0");
+        // As the manual has it, and no server sends.
+        assert_eq!(OkPacket::parse(b"\0\0\0\x02\0\0\0done", false).unwrap().info, b"done");
+    }
+
+    #[test]
+    fn other_entries() {
+        let ok = OkPacket::parse(TRACKED[5], true).unwrap();
+        let none = b"\0\x01\0\x22\0\0\0\x28Rows matched: 1  Changed: 1  Warnings: 0";
+        assert_eq!(encoded(&ok.with_changes(false, &[]), true), none);
+        let set = OkPacket::parse(TRACKED[0], true).unwrap().with_changes(true, b"\x01\x05\x04test");
+        assert_eq!(encoded(&set, true), b"\0\0\0\x02\x40\0\0\0\x07\x01\x05\x04test");
+        let eof = OkPacket::parse(TRACKED[6], true).unwrap().to_eof();
+        assert_eq!((eof.status.bits(), eof.warnings), (0x0023, 0));
+    }
+
+    #[test]
+    fn malformed() {
+        assert_eq!(OkPacket::parse(b"\x01\0\0", true), Err(PacketError::Header { what: "an OK", got: 1 }));
+        for bytes in TRACKED {
+            for len in 0..7 {
+                assert!(OkPacket::parse(&bytes[..len], true).is_err());
+            }
+        }
+        assert!(OkPacket::parse(&TRACKED[4][..12], true).is_err());
+        assert_eq!(OkPacket::parse(b"\0\0\0\x02\0\0\0\0\x01x", true), Err(PacketError::Trailing(2)));
+    }
+
+    proptest! {
+        #[test]
+        fn smoke(data in proptest::collection::vec(any::<u8>(), 0..60), end in any::<bool>()) {
+            fuzz_ok(&data);
+            let header = if end { OkPacket::END } else { OkPacket::OK };
+            let likely: Vec<u8> = [header, 1, 2].into_iter().chain(data).collect();
+            fuzz_ok(&likely);
+        }
     }
 }

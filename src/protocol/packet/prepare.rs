@@ -50,3 +50,22 @@ impl PrepareOk {
         out.put_u16_le(self.warnings);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back() {
+        let bytes = b"\0\x29\x01\0\0\x02\0\x03\0\0\x05\0";
+        let ok = PrepareOk::parse(bytes).unwrap();
+        assert_eq!(ok, PrepareOk { statement_id: 0x129, columns: 2, params: 3, warnings: 5 });
+        assert_eq!(bytes[PrepareOk::ID_AT], 0x129_u32.to_le_bytes());
+        let mut out = BytesMut::new();
+        ok.encode(&mut out);
+        assert_eq!(out, bytes[..]);
+        assert_eq!(PrepareOk::parse(&bytes[..10]), Ok(PrepareOk { warnings: 0, ..ok }));
+        assert!(PrepareOk::parse(&bytes[..9]).is_err());
+        assert!(PrepareOk::parse(b"\xFF").is_err());
+    }
+}

@@ -150,3 +150,108 @@ fn read_entry(kind: u8, data: &[u8]) -> Result<Change<'_>, PacketError> {
     }
     Ok(change)
 }
+
+/// Any bytes as entries: what is read and written again reads the same, and nothing wanted is lost.
+#[doc(hidden)]
+pub fn fuzz_session_track(data: &[u8]) {
+    let read: Vec<Change<'_>> = changes(data).map_while(Result::ok).collect();
+    let mut out = BytesMut::new();
+    read.iter().for_each(|change| change.encode(&mut out));
+    let again: Result<Vec<Change<'_>>, PacketError> = changes(&out).collect();
+    assert_eq!(again.as_ref(), Ok(&read));
+
+    let mut greedy = Wishes::default();
+    for (name, value) in [("system_variables", "*"), ("state_change", "ON"), ("gtids", "ALL_GTIDS")] {
+        greedy.set(format!("session_track_{name}").as_bytes(), value.as_bytes());
+    }
+    greedy.set(b"session_track_transaction_info", b"CHARACTERISTICS");
+    let mut all = BytesMut::new();
+    assert_eq!(greedy.filter(&mut Told::default(), data, &mut all), !read.is_empty());
+    assert_eq!(all, out);
+    for flavour in [Flavour::MySql, Flavour::MariaDb] {
+        let mut some = BytesMut::new();
+        Wishes::new(flavour).filter(&mut Told::default(), data, &mut some);
+        assert!(changes(&some).all(|change| change.is_ok()), "a filtered list is well formed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn captured_entries() {
+        // The beginning of a transaction on MySQL that tracks everything, then others.
+        let begin = b"\0\x14\x0Cstatement_id\x06170181\x05\x09\x08T_______\x04\x13\x12START TRANSACTION;";
+        let expected = [
+            Change::Variable { name: b"statement_id", value: b"170181" },
+            Change::Transaction(b"T_______"),
+            Change::Characteristics(b"START TRANSACTION;"),
+        ];
+        let cases: [(&[u8], &[Change<'_>]); 6] = [
+            (b"", &[]),
+            (begin, &expected),
+            (b"\x01\x06\x05test2\x02\x011", &[Change::Schema(b"test2"), Change::StateChanged(true)]),
+            (b"\x05\x09\x08________\x04\x01\0", &[Change::Transaction(b"________"), Change::Characteristics(b"")]),
+            (b"\x03\x06\0\x04u:42\x02\x010", &[Change::Gtid(b"u:42"), Change::StateChanged(false)]),
+            (b"\x09\x02ab\x01\x01\0", &[Change::Unknown { kind: 9, data: b"ab" }, Change::Schema(b"")]),
+        ];
+        for (raw, expected) in cases {
+            let read: Result<Vec<_>, _> = changes(raw).collect();
+            assert_eq!(read.as_deref(), Ok(expected));
+            let mut out = BytesMut::new();
+            expected.iter().for_each(|change| change.encode(&mut out));
+            assert_eq!(out, raw);
+        }
+    }
+
+    #[test]
+    fn one_entry_may_hold_several_variables() {
+        let raw = b"\0\x08\x01a\x01b\x01c\x01d\x02\x011";
+        let read: Vec<_> = changes(raw).map(Result::unwrap).collect();
+        let variable = |name, value| Change::Variable { name, value };
+        assert_eq!(read, [variable(b"a", b"b"), variable(b"c", b"d"), Change::StateChanged(true)]);
+    }
+
+    #[test]
+    fn a_malformed_entry_is_the_last() {
+        let malformed: [&[u8]; 6] =
+            [b"\x01", b"\x01\x09\x08", b"\x01\x03\x05ab", b"\x02\0", b"\x01\x03\x01ab", b"\0\x03\x01a\x05"];
+        for bad in malformed {
+            let raw = [b"\x02\x011", bad, b"\x02\x011"].concat();
+            let read: Vec<_> = changes(&raw).collect();
+            assert_eq!(read[0], Ok(Change::StateChanged(true)));
+            assert!(read[1..].iter().rev().skip(1).all(Result::is_ok));
+            let alone: Vec<_> = changes(bad).collect();
+            assert!(matches!(alone[..], [Err(_)]), "{bad:?}: {alone:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn smoke(
+            noise in proptest::collection::vec(any::<u8>(), 0..40),
+            entries in proptest::collection::vec((0..7_u8, "(START TRANSACTION)?;?[a-z]{0,3}"), 0..8),
+        ) {
+            let mut raw = BytesMut::new();
+            for (kind, text) in &entries {
+                let text = text.as_bytes();
+                match kind {
+                    0 => Change::Variable { name: text, value: b"1" }.encode(&mut raw),
+                    1 => Change::Schema(text).encode(&mut raw),
+                    2 => Change::StateChanged(true).encode(&mut raw),
+                    3 => Change::Gtid(text).encode(&mut raw),
+                    4 => Change::Characteristics(text).encode(&mut raw),
+                    5 => Change::Transaction(text).encode(&mut raw),
+                    _ => Change::Unknown { kind: 77, data: text }.encode(&mut raw),
+                }
+            }
+            fuzz_session_track(&raw);
+            raw.extend_from_slice(&noise);
+            fuzz_session_track(&raw);
+            fuzz_session_track(&noise);
+        }
+    }
+}

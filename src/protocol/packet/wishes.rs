@@ -216,3 +216,106 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_on(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"ON") || value == b"1"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::packet::ok::OkPacket;
+
+    /// The same statements were run on five connections, one tracking everything, four with other wishes. Each line has
+    /// the statement and the OK packets that answered it on each.
+    const MYSQL: &str = include_str!("../../../tests/captures/session_track_mysql.txt");
+    const MARIADB: &str = include_str!("../../../tests/captures/session_track_mariadb.txt");
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+        digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+    }
+
+    fn wishes(flavour: Flavour, set: &[(&str, &str)]) -> Wishes {
+        let mut wishes = Wishes::new(flavour);
+        for (name, value) in set {
+            wishes.set(format!("session_track_{name}").as_bytes(), value.as_bytes());
+        }
+        wishes
+    }
+
+    /// The connections' wishes, in the order of the captures.
+    fn captured_wishes(flavour: Flavour) -> [Wishes; 5] {
+        let (list, info) = ("system_variables", "transaction_info");
+        [
+            wishes(flavour, &[(list, "*"), ("state_change", "ON"), (info, "CHARACTERISTICS")]),
+            wishes(flavour, &[]),
+            wishes(flavour, &[(list, "sql_mode , TIME_ZONE"), ("state_change", "ON")]),
+            wishes(flavour, &[(list, ""), (info, "STATE")]),
+            wishes(
+                flavour,
+                &[(list, &String::from_utf8_lossy(DEFAULT_VARIABLES)), (info, "CHARACTERISTICS"), ("schema", "OFF")],
+            ),
+        ]
+    }
+
+    #[test]
+    fn told_as_on_a_private_connection() {
+        for (flavour, capture) in [(Flavour::MySql, MYSQL), (Flavour::MariaDb, MARIADB)] {
+            for (at, mut wishes) in captured_wishes(flavour).into_iter().enumerate() {
+                let mut told = Told::default();
+                for line in capture.lines() {
+                    let columns: Vec<&str> = line.split('\t').collect();
+                    for (all, expected) in columns[1].split('/').zip(columns[at + 1].split('/')) {
+                        let all = hex(all);
+                        let ok = OkPacket::parse(&all, true).unwrap();
+                        let (mut state, mut out) = (BytesMut::new(), BytesMut::new());
+                        let changed = wishes.filter(&mut told, ok.session_state, &mut state);
+                        ok.with_changes(changed, &state).encode(&mut out, true);
+                        assert_eq!(out, hex(expected), "{flavour:?}, connection {at}: {}", columns[0]);
+                        for change in changes(ok.session_state) {
+                            if let Change::Variable { name, value } = change.unwrap() {
+                                wishes.set(name, value);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_heard() {
+        let default = Wishes::default();
+        let mut changed = default.clone();
+        changed.set(b"sql_mode", b"ON");
+        changed.set(b"SESSION_TRACK_SCHEMA", b"ON");
+        changed.set(b"session_track_state_change", b"0");
+        assert_eq!(changed, default);
+        changed.set(b"session_track_state_change", b"1");
+        assert_ne!(changed, default);
+        let all = wishes(Flavour::MySql, &[("system_variables", "time_zone, *")]);
+        assert_eq!(all.variables, Variables::All);
+    }
+
+    #[test]
+    fn statement_id_is_for_those_who_track_everything() {
+        let raw = b"\0\x14\x0Cstatement_id\x06559656";
+        let mut out = BytesMut::new();
+        assert!(!Wishes::default().filter(&mut Told::default(), raw, &mut out));
+        assert!(out.is_empty());
+        let all = wishes(Flavour::MySql, &[("system_variables", "*")]);
+        assert!(all.filter(&mut Told::default(), raw, &mut out));
+        assert_eq!(out, raw[..]);
+    }
+
+    #[test]
+    fn an_xa_name_may_hold_anything() {
+        for (statements, expected) in [
+            (&b"XA START 'START TRANSACTION WITH CONSISTENT SNAPSHOT';"[..], Explicit::Begun),
+            (b"SET TRANSACTION READ ONLY; XA START 'x';", Explicit::Begun),
+            (b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION READ WRITE;", Explicit::Begun),
+            (b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;", Explicit::Snapshot),
+            (b"SET TRANSACTION READ ONLY;", Explicit::None),
+            (b"", Explicit::None),
+        ] {
+            assert_eq!(Explicit::of(statements), expected);
+        }
+    }
+}

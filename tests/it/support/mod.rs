@@ -4,11 +4,11 @@ mod setup;
 mod wire;
 
 pub(crate) use setup::{Kind, Setup};
-pub(crate) use wire::{Login, Packets, Wire};
+pub(crate) use wire::{Login, Wire};
 
 /// Defines a test that runs once on each server, with a fresh [`Setup`].
 ///
-/// `on_both!(name, |config| { .. }, async |t| { .. });` lets the test change the proxy's settings first.
+/// `on_both!(name, |config| { .. }, |t| async move { .. });` lets the test change the proxy's settings first.
 macro_rules! on_both {
     ($(#[$meta:meta])* $name:ident, $test:expr) => {
         on_both!($(#[$meta])* $name, |_| {}, $test);

@@ -107,7 +107,7 @@ impl Setup {
             .filter(|family| family.name() == name)
             .flat_map(|family| family.get_metric().to_vec())
             .filter(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)))
-            .map(|metric| metric.get_gauge().value() + metric.get_counter().value())
+            .map(|metric| metric.get_gauge().get_value() + metric.get_counter().get_value())
             .sum()
     }
 

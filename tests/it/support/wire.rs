@@ -30,13 +30,7 @@ pub(crate) struct Login {
 impl Login {
     /// The usual user, with what a modern driver asks for.
     pub(crate) fn app() -> Self {
-        Self {
-            user: "app",
-            password: "app-secret",
-            schema: Some("test".into()),
-            capabilities: modern(),
-            collation: 45,
-        }
+        Self { user: "app", password: "app-secret", schema: Some("test".into()), capabilities: modern(), collation: 45 }
     }
 
     pub(crate) fn admin() -> Self {
@@ -228,7 +222,7 @@ impl Packets {
             .iter()
             .zip(&self.classes)
             .filter(|(_, class)| **class == Class::Row)
-            .map(|((_, payload), _)| text_row(payload).map(|field| text(field.expect("a field"))).collect())
+            .map(|((_, payload), _)| text_row(payload).map(text).collect())
             .collect()
     }
 
@@ -264,4 +258,3 @@ impl Packets {
         OkPacket::parse(payload, track).unwrap_or_else(|_| panic!("not an OK: {self:?}"))
     }
 }
-

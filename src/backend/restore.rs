@@ -1,0 +1,83 @@
+//! Carrying out what a session needs done to a backend.
+
+use bytes::BytesMut;
+
+use super::query::append_command;
+use super::{Backend, QueryError};
+use crate::protocol::command::Command;
+use crate::session::{Charset, Interner, Restore, StateSpec};
+
+/// Packets to go out in front of a client's command, and how many answers they will get.
+#[derive(Debug, Default)]
+pub struct Prefix {
+    /// Whole packets.
+    pub bytes: BytesMut,
+    /// How many there are.
+    pub replies: usize,
+}
+
+impl Prefix {
+    fn push(&mut self, command: Command, argument: &[u8]) {
+        append_command(&mut self.bytes, command, argument);
+        self.replies += 1;
+    }
+}
+
+impl Restore {
+    /// All of it as packets, to go out with the client's command in one write. Only for what is certain to succeed.
+    #[must_use]
+    pub fn prefix(&self) -> Prefix {
+        let mut prefix = Prefix::default();
+        for (command, argument) in self.commands() {
+            prefix.push(command, &argument);
+        }
+        prefix
+    }
+
+    /// The commands, in order.
+    fn commands(&self) -> Vec<(Command, Vec<u8>)> {
+        let query = |sql: &str| (Command::Query, sql.as_bytes().to_vec());
+        let option = |on: bool| (Command::SetOption, vec![u8::from(!on), 0]);
+        let mut commands = Vec::new();
+        commands.extend(self.prelude.map(query));
+        commands.extend(self.schema.as_ref().map(|schema| (Command::InitDb, schema.clone())));
+        commands.extend(self.set.as_deref().map(query));
+        commands.extend(self.multi_statements.map(option));
+        commands.extend(self.clear.map(query));
+        commands
+    }
+}
+
+impl Backend {
+    /// Carries a restore out and waits for every answer.
+    ///
+    /// # Errors
+    /// As [`Backend::query`]. After `Refused` the backend is in neither state and must be closed.
+    pub async fn restore(&mut self, restore: &Restore) -> Result<(), QueryError> {
+        for (command, argument) in restore.commands() {
+            self.command(command, &argument).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the connection as good as new: COM_RESET_CONNECTION, our trackers, and a look at what it has now.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub async fn reset(&mut self, interner: &Interner) -> Result<(), QueryError> {
+        self.command(Command::ResetConnection, b"").await?;
+        self.arm_trackers().await?;
+        let charset = self.read_charset().await?;
+        self.forget(interner, charset);
+        Ok(())
+    }
+
+    /// The server's session was reset: it has these character sets, the schema it had, and nothing else.
+    pub fn forget(&mut self, interner: &Interner, charset: Charset) {
+        let schema = self.state.state.spec().schema.clone();
+        self.state.state = interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        self.state.last_insert_id = 0;
+        self.state.warned = false;
+        self.loan = None;
+    }
+}

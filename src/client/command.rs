@@ -1,0 +1,94 @@
+//! Which command is answered here, and which needs a backend.
+
+use std::ops::ControlFlow;
+
+use bytes::BytesMut;
+
+use super::packets;
+use super::reply::{self, Fault};
+use super::serve::Client;
+use super::turn::Next;
+use crate::metrics::Goodbye;
+use crate::protocol::command::{Command, ReplyKind};
+use crate::sql::{self, Effects};
+
+impl Client {
+    /// Does what the command at the buffer's front asks for.
+    pub(super) async fn dispatch(&mut self, command: Command) -> Next {
+        match command {
+            Command::Quit => ControlFlow::Break(Goodbye::Quit),
+            Command::Ping => self.ping().await,
+            Command::ChangeUser => Box::pin(self.change_user()).await,
+            Command::ResetConnection => self.reset().await,
+            Command::ProcessKill => self.process_kill().await,
+            Command::Query | Command::StmtPrepare => self.text(command).await,
+            Command::StmtClose | Command::StmtSendLongData if self.lease.is_none() && self.is_whole() => {
+                // Whoever has no backend has no statement either, and nobody waits for an answer.
+                self.consume_command();
+                ControlFlow::Continue(())
+            }
+            Command::Unknown(_)
+            | Command::Sleep
+            | Command::Connect
+            | Command::Time
+            | Command::DelayedInsert
+            | Command::ConnectOut
+            | Command::Daemon => self.answer_fault(&Fault::UnknownCommand).await,
+            _ if command.reply() == ReplyKind::Stream => {
+                self.answer_fault(&Fault::Unsupported { command: command.name() }).await
+            }
+            _ => self.turn(command, Some(Effects::default())).await,
+        }
+    }
+
+    /// A command that is a text: read before it is sent if it is all there, else as it goes.
+    async fn text(&mut self, command: Command) -> Next {
+        if !self.is_whole() {
+            return self.turn(command, None).await;
+        }
+        let effects = sql::effects(self.argument(), self.session.mode());
+        if command == Command::Query
+            && let Some(kill) = effects.kill
+        {
+            return Box::pin(self.kill(kill)).await;
+        }
+        self.turn(command, Some(effects)).await
+    }
+
+    async fn ping(&mut self) -> Next {
+        self.door.metrics.session.local_answers.inc();
+        self.consume_command();
+        self.answer_ok().await
+    }
+
+    /// Answers the command with a plain OK.
+    pub(super) async fn answer_ok(&mut self) -> Next {
+        let mut out = BytesMut::new();
+        reply::ok(&mut out, 1, self.status, self.tracks());
+        self.send(&mut out).await
+    }
+
+    /// Refuses the command at the buffer's front, and goes on if it can be skipped.
+    pub(super) async fn answer_fault(&mut self, fault: &Fault) -> Next {
+        if !self.is_whole() {
+            return ControlFlow::Break(self.last_words(1, fault, Goodbye::Limit).await);
+        }
+        self.consume_command();
+        self.say(fault).await
+    }
+
+    /// An error as the answer to a command that has been dealt with.
+    pub(super) async fn say(&mut self, fault: &Fault) -> Next {
+        let mut out = BytesMut::new();
+        fault.write(&mut out, 1);
+        self.door.metrics.relay.error(fault.code().0);
+        self.send(&mut out).await
+    }
+
+    pub(super) async fn send(&mut self, out: &mut BytesMut) -> Next {
+        match packets::write(&mut self.stream, out).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(super::serve::goodbye_of(&error)),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Commands that mean the session and not a server connection: kill, reset, change user, and questions about a
+//! statement whose backend has moved on.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use super::lend;
+use super::login::{self, Threshold};
+use super::registry::Summons;
+use super::reply::{self, Fault};
+use super::serve::Client;
+use super::turn::Next;
+use crate::backend::{Class, QueryError};
+use crate::metrics::{CloseReason, Goodbye, LoginResult};
+use crate::pool::{Lease, Server};
+use crate::protocol::command::Command;
+use crate::protocol::handshake::ServerSide;
+use crate::session::{Rows, StateSpec};
+use crate::sql::{Effects, Flags, Kill, Plain};
+
+impl Client {
+    /// COM_PROCESS_KILL
+    pub(super) async fn process_kill(&mut self) -> Next {
+        let id = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        self.kill(Kill { query_only: false, id: id.map(u64::from) }).await
+    }
+
+    /// Kills another client's statement, or the client, by the id that its greeting showed.
+    pub(super) async fn kill(&mut self, kill: Kill) -> Next {
+        let Some(id) = kill.id else {
+            return self.answer_fault(&Fault::Unsupported { command: "KILL of anything but a number" }).await;
+        };
+        let target = u32::try_from(id).ok().and_then(|id| self.door.registry.find(id));
+        let Some(target) = target else { return self.answer_fault(&Fault::UnknownThread { id }).await };
+        if target.user().is_none_or(|user| user != self.guest.user) {
+            return self.answer_fault(&Fault::NotOwner { id }).await;
+        }
+        self.consume_command();
+        if target.id == self.registered.entry.id {
+            if kill.query_only {
+                return self.say(&Fault::Interrupted).await;
+            }
+            return ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await);
+        }
+        if target.aim().is_some()
+            && let Err(next) = self.kill_statement(&target).await
+        {
+            return next;
+        }
+        if !kill.query_only {
+            target.summon(Summons::Kill);
+        }
+        self.answer_ok().await
+    }
+
+    /// Kills what another client runs. The backend for it comes first: a target waits for a kill that is aimed at it,
+    /// and must not wait for one that waits for its own backend.
+    async fn kill_statement(&mut self, target: &Arc<super::registry::Entry>) -> Result<(), Next> {
+        let taken = match self.lease.take() {
+            Some(lease) => Ok(lease),
+            None => lend::take(&self.door, &self.class, self.owner(), self.session.state().id).await,
+        };
+        let mut lease = match taken {
+            Ok(lease) => lease,
+            Err(unlent) => {
+                let fault = lend::fault(&self.door, &unlent);
+                return Err(self.say(&fault).await);
+            }
+        };
+        // If the statement is over meanwhile there is nothing to kill.
+        let killed = match target.aim() {
+            Some(aim) => lease.kill_query(aim.thread_id).await,
+            None => Ok(()),
+        };
+        let fault = match killed {
+            Ok(()) | Err(QueryError::Refused { code: 1094, .. }) => None,
+            Err(QueryError::Refused { code, state, message }) => Some(Fault::Server { code, state, message }),
+            Err(error) => {
+                lease.discard(CloseReason::Lost);
+                return Err(self.say(&Fault::BackendLost { reason: error.to_string() }).await);
+            }
+        };
+        if self.is_pinned() {
+            self.lease = Some(lease);
+        } else {
+            lease.state.warned = true;
+            lend::give_back(lease, 0);
+        }
+        match fault {
+            None => Ok(()),
+            Some(fault) => Err(self.say(&fault).await),
+        }
+    }
+
+    /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.
+    pub(super) async fn reset(&mut self) -> Next {
+        let taken = match self.lease.take() {
+            Some(lease) => Ok(lease),
+            None => lend::take(&self.door, &self.class, self.owner(), self.session.state().id).await,
+        };
+        let mut lease = match taken {
+            Ok(lease) => lease,
+            Err(unlent) => {
+                let fault = lend::fault(&self.door, &unlent);
+                return self.answer_fault(&fault).await;
+            }
+        };
+        if let Err(error) = lease.reset(&self.door.interner).await {
+            lease.discard(CloseReason::Lost);
+            return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
+        }
+        let schema = self.session.state().schema().map(Into::into);
+        let charset = lease.state.state.charset().clone();
+        let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        self.session.reset(state);
+        self.loan = None;
+        self.kept = self.door.settings.session_mode.then_some("session_mode");
+        self.status = self.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+        self.consume_command();
+        self.show_pins();
+        if self.is_pinned() {
+            self.lease = Some(lease);
+        } else {
+            lend::give_back(lease, self.owner());
+        }
+        self.answer_ok().await
+    }
+
+    /// COM_CHANGE_USER: another login on the same connection.
+    pub(super) async fn change_user(&mut self) -> Next {
+        if !self.is_whole() {
+            return ControlFlow::Break(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+        }
+        let payload = self.argument().to_vec();
+        self.consume_command();
+        self.forget_backend().await;
+        let Some(facts) = self.door.connector.facts() else {
+            return ControlFlow::Break(Goodbye::Internal);
+        };
+        let greeting = login::greeting(&self.door, &facts, self.registered.entry.id);
+        let policy = login::policy(&self.door, &self.stream);
+        let keys = Arc::clone(&self.door.keys);
+        let mut machine = ServerSide::new(greeting, login::salt(), keys, policy);
+        let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
+        let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
+        let door = Arc::clone(&self.door);
+        let mut threshold = Threshold {
+            door: &door,
+            buffer: &mut self.buffer,
+            host: &self.host,
+            owner: u64::from(self.registered.entry.id),
+        };
+        let changed = login::change_user(&mut threshold, &mut self.stream, &mut machine, step);
+        match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
+            Ok(Ok(guest)) => {
+                door.metrics.client.logins.get(LoginResult::Ok).inc();
+                self.registered.entry.logged_in(Arc::clone(&guest.user));
+                self.class = Class::new(Arc::clone(&guest.account), guest.capabilities);
+                self.session = login::session(&door, &guest);
+                self.guest = guest;
+                self.kept = door.settings.session_mode.then_some("session_mode");
+                self.show_pins();
+                ControlFlow::Continue(())
+            }
+            Ok(Err(turned)) => {
+                door.metrics.client.logins.get(turned.result).inc();
+                ControlFlow::Break(Goodbye::Login)
+            }
+            Err(_) => {
+                door.metrics.client.logins.get(LoginResult::Timeout).inc();
+                ControlFlow::Break(Goodbye::Login)
+            }
+        }
+    }
+
+    /// What the client's question about itself must be answered with, if its backend cannot know.
+    pub(super) fn from_memory(&self, effects: &Effects) -> Option<Result<Rows, Fault>> {
+        let plain = match effects.plain {
+            Some(Plain::ConnectionId(_)) => return Some(Ok(number(self.registered.entry.id))),
+            Some(plain) if self.moved && self.session.answers(plain) => plain,
+            None if self.moved => return self.unanswerable(effects).map(|what| Err(Fault::DiagnosticsGone { what })),
+            _ => return None,
+        };
+        let memory = self.session.memory();
+        Some(Ok(match plain {
+            Plain::ShowWarnings => memory.list.clone().unwrap_or_default(),
+            Plain::ShowErrors => {
+                let is_error = |row: &Vec<_>| {
+                    row.first().is_some_and(|level: &Option<Vec<u8>>| level.as_deref() == Some(b"Error"))
+                };
+                memory.list.iter().flatten().filter(|row| is_error(row)).cloned().collect()
+            }
+            Plain::CountWarnings | Plain::WarningCount(_) => number(memory.warnings),
+            Plain::CountErrors | Plain::ErrorCount(_) => number(memory.errors),
+            Plain::RowCount(_) => number(memory.row_count),
+            Plain::FoundRows(_) => number(memory.found_rows),
+            Plain::ConnectionId(_) => return None,
+        }))
+    }
+
+    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, the
+    /// later ones ask about their own kind.
+    fn unanswerable(&self, effects: &Effects) -> Option<&'static str> {
+        if effects.statements > 1 {
+            None
+        } else if effects.may(Flags::READS_ROW_COUNT) {
+            Some("ROW_COUNT()")
+        } else if effects.may(Flags::READS_FOUND_ROWS) {
+            Some("FOUND_ROWS()")
+        } else if effects.may(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
+            Some("@@warning_count")
+        } else {
+            None
+        }
+    }
+
+    /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
+    /// server's. Afterwards nobody can take the backend for untouched.
+    pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, rows: Rows) -> Next {
+        self.door.metrics.session.local_answers.inc();
+        let text = self.argument().to_vec();
+        let answer = lease.command(Command::Query, &text).await;
+        self.consume_command();
+        let (next, alive) = match answer {
+            Ok(answer) => {
+                let mut out = BytesMut::new();
+                reply::rows(&mut out, &answer.columns, &rows, self.status, self.guest.capabilities);
+                (self.send(&mut out).await, true)
+            }
+            Err(QueryError::Refused { code, state, message }) => {
+                (self.say(&Fault::Server { code, state, message }).await, true)
+            }
+            Err(error) => {
+                let fault = Fault::BackendLost { reason: error.to_string() };
+                (ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await), false)
+            }
+        };
+        if !alive {
+            lease.discard(CloseReason::Lost);
+        } else if self.is_pinned() {
+            self.lease = Some(lease);
+        } else {
+            lend::give_back(lease, 0);
+        }
+        next
+    }
+}
+
+/// A result of one number.
+fn number(value: impl ToString) -> Rows {
+    vec![vec![Some(value.to_string().into_bytes())]]
+}

@@ -1,0 +1,102 @@
+//! What the session learns while its turn passes by.
+
+use bytes::BytesMut;
+
+use crate::metrics::Metrics;
+use crate::protocol::capability::StatusFlags;
+use crate::protocol::packet::ok::OkPacket;
+use crate::protocol::packet::prepare::PrepareOk;
+use crate::protocol::packet::session_track::Told;
+use crate::protocol::response::{Body, End};
+use crate::relay::Witness;
+use crate::session::Session;
+use crate::sql::Lexer;
+
+/// Tells the session what passes.
+pub(super) struct Watch<'a> {
+    session: &'a mut Session,
+    status: &'a mut StatusFlags,
+    told: &'a mut Told,
+    metrics: &'a Metrics,
+    /// Reads a text that was too large to be read beforehand.
+    lexer: Option<Lexer>,
+    /// The command's code has passed.
+    code_passed: bool,
+    sent: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        session: &'a mut Session,
+        status: &'a mut StatusFlags,
+        told: &'a mut Told,
+        metrics: &'a Metrics,
+        streamed: bool,
+    ) -> Self {
+        let lexer = streamed.then(|| Lexer::new(session.mode()));
+        Self { session, status, told, metrics, lexer, code_passed: false, sent: false }
+    }
+
+    /// Is the whole command on its way?
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent
+    }
+}
+
+impl Witness for Watch<'_> {
+    fn command(&mut self, payload: &[u8]) {
+        if let Some(lexer) = &mut self.lexer {
+            lexer.feed(if self.code_passed { payload } else { payload.get(1..).unwrap_or_default() });
+            self.code_passed |= !payload.is_empty();
+        }
+    }
+
+    fn command_sent(&mut self) {
+        self.sent = true;
+        if let Some(lexer) = self.lexer.take() {
+            self.session.late_effects(lexer.finish());
+        }
+    }
+
+    fn restored(&mut self) {}
+
+    fn prepared(&mut self, prepared: &PrepareOk) {
+        self.session.observe_prepared(prepared.statement_id);
+    }
+
+    fn end(&mut self, end: &End<'_>) {
+        match &end.body {
+            Body::Ok(ok) => {
+                *self.status = ok.status;
+                self.session.observe_ok(ok, None);
+            }
+            Body::RowsEnd(ok) => {
+                *self.status = ok.status;
+                self.session.observe_ok(ok, Some(end.rows));
+            }
+            Body::RowsEndEof(eof) => {
+                *self.status = eof.status;
+                let ok = OkPacket {
+                    header: OkPacket::END,
+                    affected_rows: 0,
+                    insert_id: 0,
+                    status: eof.status,
+                    warnings: eof.warnings,
+                    info: b"",
+                    session_state: b"",
+                };
+                self.session.observe_ok(&ok, Some(end.rows));
+            }
+            Body::Err(err) => {
+                self.metrics.relay.error(err.code);
+                self.session.observe_err(err.code);
+            }
+            Body::Text => {}
+        }
+        self.status.remove(StatusFlags::SERVER_MORE_RESULTS_EXISTS | StatusFlags::SERVER_SESSION_STATE_CHANGED);
+    }
+
+    fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
+        self.session.wishes().filter(self.told, changes, out)
+    }
+}

@@ -1,1 +1,0 @@
-//! Stepping one end against the other.

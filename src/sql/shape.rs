@@ -1,0 +1,172 @@
+//! Whole texts of a known form: the first tokens of a text, compared with the few forms that may be acted upon.
+
+use super::rules::{Kind, Token};
+use super::{Kill, Locking, Plain, Span, Word};
+
+/// Tokens that are kept. All known forms are shorter.
+const ROOM: usize = 12;
+
+/// A token, as far as a form distinguishes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lite {
+    /// A word without quotes.
+    W(Word),
+    /// A quoted name.
+    N,
+    /// A string.
+    S,
+    /// A number; the value if it is whole and fits.
+    Num(Option<u64>),
+    /// `@@`
+    At,
+    /// Another byte.
+    P(u8),
+    /// Anything else.
+    Other,
+}
+
+use Lite::{At, N, Num, P, S, W};
+
+#[derive(Debug)]
+pub(super) struct Shape {
+    tokens: [Lite; ROOM],
+    hashes: [u64; ROOM],
+    /// How many tokens there were; may be more than there is room for.
+    len: usize,
+    /// Where the second token starts and the last one ends.
+    span: (u64, u64),
+    /// No gap between the tokens from the second on.
+    tight: bool,
+}
+
+impl Shape {
+    pub(super) const fn new() -> Self {
+        Self { tokens: [Lite::Other; ROOM], hashes: [0; ROOM], len: 0, span: (0, 0), tight: true }
+    }
+
+    pub(super) fn push(&mut self, token: &Token<'_>) {
+        let lite = match token.kind {
+            Kind::Word => W(token.word),
+            Kind::Name => N,
+            Kind::Text => S,
+            Kind::Number { whole } => Num(token.number.filter(|_| whole)),
+            Kind::SystemVariable => At,
+            Kind::Punct(byte) => P(byte),
+            Kind::UserVariable | Kind::Assign => Lite::Other,
+        };
+        if let (Some(slot), Some(hash)) = (self.tokens.get_mut(self.len), self.hashes.get_mut(self.len)) {
+            (*slot, *hash) = (lite, token.hash);
+        }
+        if self.len == 1 {
+            self.span.0 = token.start;
+        }
+        self.tight &= self.len < 2 || token.start == self.span.1;
+        self.span.1 = token.end;
+        self.len += 1;
+    }
+
+    /// Whether the next string names a lock.
+    pub(super) fn wants_hash(&self) -> bool {
+        self.len == 3
+            && matches!(self.kept(), [W(Word::Select | Word::Do), W(Word::GetLock | Word::ReleaseLock), P(b'(')])
+    }
+
+    fn kept(&self) -> &[Lite] {
+        self.tokens.get(..self.len).unwrap_or(&self.tokens)
+    }
+
+    /// All tokens, if they fit.
+    fn whole(&self) -> &[Lite] {
+        self.tokens.get(..self.len).unwrap_or_default()
+    }
+
+    pub(super) fn plain(&self) -> Option<Plain> {
+        match self.whole() {
+            [W(Word::Show), W(Word::Warnings)] => return Some(Plain::ShowWarnings),
+            [W(Word::Show), W(Word::Errors)] => return Some(Plain::ShowErrors),
+            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Warnings)] => {
+                return Some(Plain::CountWarnings);
+            }
+            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Errors)] => {
+                return Some(Plain::CountErrors);
+            }
+            _ => {}
+        }
+        // The expression's spelling names the column, so it must be whole.
+        if !self.tight {
+            return None;
+        }
+        let span = Span { start: self.span.0.try_into().ok()?, end: self.span.1.try_into().ok()? };
+        match self.whole() {
+            [W(Word::Select), W(Word::RowCount), P(b'('), P(b')')] => Some(Plain::RowCount(span)),
+            [W(Word::Select), W(Word::FoundRows), P(b'('), P(b')')] => Some(Plain::FoundRows(span)),
+            [W(Word::Select), W(Word::ConnectionId), P(b'('), P(b')')] => Some(Plain::ConnectionId(span)),
+            [W(Word::Select), At, W(Word::WarningCount)] => Some(Plain::WarningCount(span)),
+            [W(Word::Select), At, W(Word::ErrorCount)] => Some(Plain::ErrorCount(span)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn locking(&self) -> Option<Locking> {
+        let [W(Word::Select | Word::Do), W(function), P(b'('), rest @ ..] = self.whole() else { return None };
+        let name = self.hashes[3];
+        let (locking, tail) = match (function, rest) {
+            (Word::GetLock, [S, P(b','), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name), tail),
+            (Word::GetLock, [S, P(b','), P(b'-'), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name), tail),
+            (Word::ReleaseLock, [S, P(b')'), tail @ ..]) => (Locking::Release(name), tail),
+            (Word::ReleaseAllLocks, [P(b')'), tail @ ..]) => (Locking::ReleaseAll, tail),
+            _ => return None,
+        };
+        // An alias, nothing else: with tables or conditions the function might run never or often.
+        matches!(tail, [] | [W(_) | N | S] | [W(Word::As), W(_) | N | S]).then_some(locking)
+    }
+
+    pub(super) fn kill(&self) -> Option<Kill> {
+        let [W(Word::Kill), rest @ ..] = self.kept() else { return None };
+        let rest = match rest {
+            [W(Word::Hard | Word::Soft), rest @ ..] => rest,
+            _ => rest,
+        };
+        let (query_only, rest) = match rest {
+            [W(Word::Query), rest @ ..] => (true, rest),
+            [W(Word::Connection), rest @ ..] => (false, rest),
+            _ => (false, rest),
+        };
+        let id = match rest {
+            [Num(id)] if self.len <= ROOM => *id,
+            _ => None,
+        };
+        Some(Kill { query_only, id })
+    }
+
+    /// The hash of the one name that is prepared, deallocated, created or dropped.
+    pub(super) fn name(&self) -> Option<u64> {
+        let at = match self.kept() {
+            [W(Word::Prepare), W(_) | N, W(Word::From), ..] => 1,
+            [W(Word::Create), rest @ ..] => {
+                let (replace, rest) = match rest {
+                    [W(Word::Or), W(Word::Replace), rest @ ..] => (2, rest),
+                    _ => (0, rest),
+                };
+                match rest {
+                    [W(Word::Temporary), W(Word::Table), W(Word::If), W(Word::Not), W(Word::Exists), rest @ ..] => {
+                        matches!(rest, [W(_) | N, W(_) | P(b'('), ..]).then_some(6 + replace)?
+                    }
+                    [W(Word::Temporary), W(Word::Table), rest @ ..] => {
+                        matches!(rest, [W(_) | N, W(_) | P(b'('), ..]).then_some(3 + replace)?
+                    }
+                    _ => return None,
+                }
+            }
+            _ => match self.whole() {
+                [W(Word::Deallocate | Word::Drop), W(Word::Prepare), W(_) | N] => 2,
+                [W(Word::Drop), W(Word::Table), W(_) | N] => 2,
+                [W(Word::Drop), W(Word::Temporary), W(Word::Table), W(_) | N] => 3,
+                [W(Word::Drop), W(Word::Table), W(Word::If), W(Word::Exists), W(_) | N] => 4,
+                [W(Word::Drop), W(Word::Temporary), W(Word::Table), W(Word::If), W(Word::Exists), W(_) | N] => 5,
+                _ => return None,
+            },
+        };
+        self.hashes.get(at).copied()
+    }
+}

@@ -1,0 +1,547 @@
+//! Tables of statements and what they may do.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MYSQL: Mode = Mode { ansi_quotes: false, no_backslash_escapes: false, mariadb: false, multibyte: Multibyte::No };
+const MARIA: Mode = Mode { mariadb: true, ..MYSQL };
+const ANSI: Mode = Mode { ansi_quotes: true, ..MYSQL };
+const PLAIN_BACKSLASH: Mode = Mode { no_backslash_escapes: true, ..MYSQL };
+const SJIS: Mode = Mode { multibyte: Multibyte::Sjis, ..MYSQL };
+const GBK: Mode = Mode { multibyte: Multibyte::Gbk, ..MYSQL };
+const LATIN1: Mode = Mode { multibyte: Multibyte::Single, ..MYSQL };
+
+/// Flags by name: `CALL` is `Flags::CALL`.
+macro_rules! f {
+    () => { Flags::NONE };
+    ($($name:ident)|+) => { Flags::NONE$(.and(Flags::$name))+ };
+}
+
+/// Every text, in every mode it makes sense in, and all of its flags.
+fn table() -> Vec<(Mode, &'static [u8], Flags)> {
+    let mut table = Vec::new();
+    let mut both = |text: &'static str, flags: Flags| {
+        table.push((MYSQL, text.as_bytes(), flags));
+        table.push((MARIA, text.as_bytes(), flags));
+    };
+    for (text, flags) in plain_statements().into_iter().chain(sets()).chain(hidden()) {
+        both(text, flags);
+    }
+    table.extend(by_mode());
+    table
+}
+
+fn plain_statements() -> Vec<(&'static str, Flags)> {
+    vec![
+        ("", f!()),
+        (" \n;;", f!()),
+        ("SELECT 1", f!()),
+        ("select a.get_lock, `sql_calc_found_rows` from t where into_ = 1", f!()),
+        ("INSERT INTO db.t (a, b) VALUES (1, 'x'), (2, 'SET @a=1; SELECT GET_LOCK(1,1)')", f!()),
+        ("INSERT INTO t(mail) VALUES('a@b'), (\"c@d\")", f!()),
+        // User variables.
+        ("SELECT @a", f!(USER_VARIABLE)),
+        ("SELECT@a", f!(USER_VARIABLE)),
+        ("SELECT @`a b`, @'x', @\"y\", @.z", f!(USER_VARIABLE)),
+        ("SELECT @a:=1", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT @'a' /* c */ := 1", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT 1 FROM t WHERE@a:=1", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT 1 INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT 1 INTO@a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT 1.INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT .5INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SELECT t.into FROM t WHERE a = @b", f!(USER_VARIABLE)),
+        ("UPDATE t SET a := 1", f!()),
+        ("UPDATE t SET a = @b", f!(USER_VARIABLE)),
+        ("LOAD DATA INFILE 'f' INTO TABLE t (@a) SET b=@a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t", f!(LOAD_LOCAL)),
+        ("load /**/ xml concurrent LOCAL infile 'f' into table t", f!(LOAD_LOCAL)),
+        ("GET DIAGNOSTICS @n = NUMBER", f!(USER_VARIABLE | WRITES_USER_VARIABLE | READS_WARNINGS | READS_ROW_COUNT)),
+        ("CALL p(@a)", f!(CALL | USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("call db.p", f!(CALL)),
+        ("EXECUTE s USING @a", f!(EXECUTE | USER_VARIABLE)),
+        ("EXECUTE IMMEDIATE 'x'", f!(EXECUTE)),
+        // Accounts are not user variables.
+        ("CREATE USER u@localhost, 'v'@'%', `w`@`h`", f!()),
+        ("GRANT SELECT ON *.* TO 'u' @ 'h'", f!()),
+        ("CREATE DEFINER=root@localhost VIEW v AS SELECT 1", f!()),
+        ("CREATE DEFINER=`root`@`localhost` PROCEDURE p() SELECT 1", f!()),
+        ("SHOW GRANTS FOR u@localhost", f!()),
+        ("SET PASSWORD FOR u@localhost = 'x'", f!()),
+        ("CREATE TABLE t AS SELECT (@a)", f!(USER_VARIABLE)),
+        // Locks.
+        ("SELECT GET_LOCK('a', 1)", f!(GET_LOCK)),
+        ("SELECT get_lock ('a', 1)", f!(GET_LOCK)),
+        ("SELECT get_lock/**/('a', 1)", f!(GET_LOCK)),
+        ("SELECT `GET_LOCK`('a', 1)", f!(GET_LOCK)),
+        ("SELECT db.get_lock('a', 1)", f!()),
+        ("SELECT db . get_lock('a', 1)", f!()),
+        ("SELECT get_lock FROM t", f!()),
+        ("SELECT 1 FROM t WHERE IF(GET_LOCK('a',1),1,2)", f!(GET_LOCK)),
+        ("DO RELEASE_LOCK('a')", f!(RELEASE_LOCK)),
+        ("DO RELEASE_ALL_LOCKS()", f!(RELEASE_ALL_LOCKS)),
+        ("LOCK TABLES t READ", f!(LOCK_TABLES)),
+        ("LOCK TABLE t READ", f!(LOCK_TABLES)),
+        ("UNLOCK TABLES", f!(UNLOCK_TABLES)),
+        ("FLUSH TABLES WITH READ LOCK", f!(FLUSH_AND_LOCK)),
+        ("FLUSH LOCAL TABLES t WITH READ LOCK", f!(FLUSH_AND_LOCK)),
+        ("FLUSH TABLES t FOR EXPORT", f!(FLUSH_AND_LOCK)),
+        ("FLUSH TABLES", f!()),
+        ("LOCK INSTANCE FOR BACKUP", f!(LOCK_INSTANCE)),
+        ("UNLOCK INSTANCE", f!(UNLOCK_INSTANCE)),
+        ("BACKUP STAGE START", f!(BACKUP_BEGIN)),
+        ("BACKUP STAGE END", f!(BACKUP_END)),
+        ("BACKUP LOCK t", f!(BACKUP_BEGIN)),
+        ("BACKUP UNLOCK", f!(BACKUP_END)),
+        ("HANDLER t OPEN AS h", f!(HANDLER_OPEN)),
+        ("HANDLER db.t OPEN", f!(HANDLER_OPEN)),
+        ("HANDLER h READ FIRST", f!()),
+        ("HANDLER h CLOSE", f!(HANDLER_CLOSE)),
+        // Temporary tables.
+        ("CREATE TEMPORARY TABLE t (a INT)", f!(CREATE_TEMPORARY)),
+        ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", f!(CREATE_TEMPORARY)),
+        ("create\t/* x */ or -- y\n replace # z\n temporary table t(a int)", f!(CREATE_TEMPORARY)),
+        ("CREATE TABLE t (a INT)", f!()),
+        ("DROP TABLE t", f!(DROP_TABLE)),
+        ("DROP TEMPORARY TABLE IF EXISTS t", f!(DROP_TABLE | DROP_TEMPORARY)),
+        // Prepared text.
+        ("PREPARE s FROM 'SELECT 1'", f!(PREPARE)),
+        ("PREPARE s FROM @a", f!(PREPARE | USER_VARIABLE)),
+        ("DEALLOCATE PREPARE s", f!(DEALLOCATE)),
+        ("DROP PREPARE s", f!(DEALLOCATE)),
+        // Transactions.
+        ("BEGIN", f!(BEGIN)),
+        ("START TRANSACTION READ ONLY", f!(BEGIN)),
+        ("START SLAVE", f!()),
+        ("COMMIT AND CHAIN", f!(COMMIT)),
+        ("ROLLBACK", f!(ROLLBACK)),
+        ("ROLLBACK TO SAVEPOINT s", f!()),
+        ("ROLLBACK WORK TO s", f!()),
+        ("SAVEPOINT s", f!(SAVEPOINT)),
+        ("RELEASE SAVEPOINT s", f!()),
+        ("XA START 'x'", f!(XA_START)),
+        ("XA BEGIN 'x'", f!(XA_START)),
+        ("XA END 'x'", f!(XA_END)),
+        ("XA PREPARE 'x'", f!(XA_PREPARE)),
+        ("XA COMMIT 'x' ONE PHASE", f!(XA_FINISH)),
+        ("XA ROLLBACK 'x'", f!(XA_FINISH)),
+        ("XA RECOVER", f!()),
+        // Compound statements.
+        ("BEGIN NOT ATOMIC SELECT 1; END", f!(BEGIN | COMPOUND)),
+        ("IF 1 THEN SET @a=1; END IF", f!(COMPOUND | USER_VARIABLE)),
+        ("l: LOOP LEAVE l; END LOOP", f!(COMPOUND)),
+        // Questions.
+        ("SHOW WARNINGS LIMIT 1", f!(READS_WARNINGS)),
+        ("SHOW COUNT(*) ERRORS", f!(READS_WARNINGS)),
+        ("SHOW TABLES", f!()),
+        ("SELECT @@warning_count + @@session.error_count", f!(READS_WARNINGS)),
+        ("SELECT ROW_COUNT()", f!(READS_ROW_COUNT)),
+        ("SELECT SQL%ROWCOUNT", f!(READS_ROW_COUNT)),
+        ("SELECT FOUND_ROWS ( )", f!(READS_FOUND_ROWS)),
+        ("SELECT SQL_CALC_FOUND_ROWS * FROM t LIMIT 1", f!(CALC_FOUND_ROWS)),
+        ("INSERT INTO t VALUES (LAST_INSERT_ID())", f!(READS_LAST_INSERT_ID)),
+        ("SELECT LAST_INSERT_ID(/* nothing */)", f!(READS_LAST_INSERT_ID)),
+        ("UPDATE t SET a = LAST_INSERT_ID(a + 1)", f!(READS_LAST_INSERT_ID | SETS_LAST_INSERT_ID)),
+        ("SELECT @@identity, @@last_insert_id", f!(READS_LAST_INSERT_ID)),
+        ("SELECT @@session.last_insert_id", f!(READS_LAST_INSERT_ID)),
+        ("SELECT last_insert_id FROM t", f!()),
+        ("SELECT CONNECTION_ID()", f!(READS_CONNECTION_ID)),
+        ("SELECT @@pseudo_thread_id", f!(READS_CONNECTION_ID)),
+        ("SELECT LASTVAL(s)", f!(READS_SEQUENCE)),
+        ("SELECT PREVIOUS VALUE FOR s", f!(READS_SEQUENCE)),
+        ("SELECT s.currval", f!(READS_SEQUENCE)),
+        ("SELECT NEXTVAL(s)", f!()),
+        ("KILL 5", f!(KILL)),
+        ("USE test", f!(USE)),
+        ("BINLOG 'abc'", f!(BINLOG)),
+        ("(SELECT 1) UNION (SELECT GET_LOCK('a',1))", f!(GET_LOCK)),
+        ("EXPLAIN SELECT GET_LOCK('a',1)", f!(GET_LOCK)),
+        // Several statements.
+        ("SELECT 1; SAVEPOINT s ;; COMMIT;", f!(SAVEPOINT | COMMIT)),
+        ("SELECT ';' ; USE x -- ; CALL p()", f!(USE)),
+    ]
+}
+
+fn sets() -> Vec<(&'static str, Flags)> {
+    vec![
+        ("SET sql_safe_updates=1", f!(SET_VARIABLE)),
+        ("SET SESSION a=1, b := 2", f!(SET_VARIABLE)),
+        ("SET @@session.a = @@global.b", f!(SET_VARIABLE)),
+        ("SET @@local . `a` = 1", f!(SET_VARIABLE)),
+        ("SET a=(SELECT 1, 2), @b = 1", f!(SET_VARIABLE | USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SET@a=1", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SET @o=@@time_zone", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("SET time_zone=@o", f!(SET_VARIABLE | USER_VARIABLE)),
+        ("SET a=1, @b=2, GLOBAL c=3", f!(SET_VARIABLE | USER_VARIABLE | WRITES_USER_VARIABLE | SET_GLOBAL)),
+        ("SET GLOBAL a=1", f!(SET_GLOBAL)),
+        ("SET @@global.a=1", f!(SET_GLOBAL)),
+        ("SET PERSIST a=1", f!(SET_GLOBAL)),
+        ("SET @@persist_only.a=1", f!(SET_GLOBAL)),
+        ("SET GLOBAL a=1, b=2", f!(SET_GLOBAL | SET_VARIABLE)),
+        ("SET GLOBAL a=1, SESSION b=2", f!(SET_GLOBAL | SET_VARIABLE)),
+        ("SET NAMES utf8mb4", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("SET NAMES 'latin1' COLLATE 'latin1_bin', a=1", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("SET CHARACTER SET utf8mb4", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("set charset default", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("SET CHAR SET latin1", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("SET character_set_results=NULL", f!(SET_VARIABLE | SET_CHARSET)),
+        ("SET collation_connection=utf8mb4_bin", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION)),
+        ("SET TRANSACTION READ ONLY", f!(SET_TRANSACTION)),
+        ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY", f!(SET_TRANSACTION)),
+        ("SET SESSION TRANSACTION READ ONLY", f!(SET_VARIABLE)),
+        ("SET GLOBAL TRANSACTION READ ONLY", f!(SET_GLOBAL)),
+        ("SET @@transaction_isolation='SERIALIZABLE'", f!(SET_VARIABLE | SET_TRANSACTION)),
+        ("SET @@session.transaction_isolation='SERIALIZABLE'", f!(SET_VARIABLE)),
+        ("SET transaction_isolation='SERIALIZABLE'", f!(SET_VARIABLE)),
+        ("SET ROLE r", f!(SET_ROLE)),
+        ("SET ROLE r@localhost", f!(SET_ROLE)),
+        ("SET DEFAULT ROLE r TO u@localhost", f!()),
+        ("SET SESSION AUTHORIZATION u", f!(SET_ROLE)),
+        ("SET RESOURCE GROUP g", f!(SET_RESOURCE_GROUP)),
+        ("SET PASSWORD = 'x'", f!()),
+        ("SET session_track_schema=OFF", f!(SET_TRACKER)),
+        ("SET @@session.session_track_state_change=1, a=1", f!(SET_TRACKER | SET_VARIABLE)),
+        ("SET insert_id=5", f!(SET_VARIABLE | SET_ONE_SHOT)),
+        ("SET SESSION gtid_next='AUTOMATIC'", f!(SET_VARIABLE | SET_WRITE_ONLY)),
+        ("SET rand_seed1=1, rand_seed2=2", f!(SET_VARIABLE | SET_WRITE_ONLY)),
+        ("SET last_insert_id=7", f!(SET_VARIABLE | SETS_LAST_INSERT_ID)),
+        ("SET @@session.identity=7", f!(SET_VARIABLE | SETS_LAST_INSERT_ID | READS_LAST_INSERT_ID)),
+        ("SET timestamp=1700000000.123", f!(SET_VARIABLE | SET_TIMESTAMP)),
+        ("SET timestamp=1700000000, a=1", f!(SET_VARIABLE | SET_TIMESTAMP)),
+        ("SET timestamp=DEFAULT", f!(SET_VARIABLE | FREE_TIMESTAMP)),
+        ("SET timestamp=0, a=5", f!(SET_VARIABLE | FREE_TIMESTAMP)),
+        ("SET timestamp=5-5", f!(SET_VARIABLE | SET_TIMESTAMP_UNSEEN)),
+        ("SET timestamp=0.0", f!(SET_VARIABLE | SET_TIMESTAMP_UNSEEN)),
+        ("SET timestamp=UNIX_TIMESTAMP()", f!(SET_VARIABLE | SET_TIMESTAMP_UNSEEN)),
+        ("SET timestamp=@t", f!(SET_VARIABLE | SET_TIMESTAMP_UNSEEN | USER_VARIABLE)),
+        ("SET a=timestamp", f!(SET_VARIABLE)),
+        ("SET STATEMENT max_statement_time=1 FOR SELECT GET_LOCK('a',1)", f!(SET_STATEMENT | SET_VARIABLE | GET_LOCK)),
+        ("SET STATEMENT a=1, b=2 FOR CALL p()", f!(SET_STATEMENT | SET_VARIABLE | CALL)),
+    ]
+}
+
+/// What hides code, or only seems to.
+fn hidden() -> Vec<(&'static str, Flags)> {
+    vec![
+        ("SELECT 'it''s', 'GET_LOCK(', \"CALL\" -- GET_LOCK('a',1)", f!()),
+        ("SELECT 'a\\'; CALL p(); -- '", f!()),
+        ("SELECT `a\\`; CALL p()", f!(CALL)),
+        ("SELECT 1 # ' \n; CALL p()", f!(CALL)),
+        ("SELECT 1 --' \n; CALL p() -- '", f!()),
+        ("SELECT 1 --\t' \n; CALL p()", f!(CALL)),
+        ("SELECT 1 --\n; CALL p()", f!(CALL)),
+        ("SELECT 1 --- ' \n; CALL p()", f!(CALL)),
+        ("SELECT 1 --1; CALL p()", f!(CALL)),
+        ("SELECT 1 -- x\0; CALL p()", f!(CALL)),
+        ("/* CALL */ SELECT /* ; CALL p() */ 1", f!()),
+        ("/**/CALL/**/p()", f!(CALL)),
+        ("/*/ CALL p() */ SELECT 1", f!()),
+        ("/* /* */ CALL p() -- */", f!(CALL)),
+        ("/***/ CALL p()", f!(CALL)),
+        ("/*! CALL p() */", f!(CALL | EXECUTABLE_COMMENT)),
+        ("/*!50000CALL p()*/", f!(CALL | EXECUTABLE_COMMENT)),
+        ("/*!99999 CALL p()*/", f!(CALL | EXECUTABLE_COMMENT)),
+        ("SHOW /*!50000 WARNINGS */", f!(READS_WARNINGS | EXECUTABLE_COMMENT)),
+        ("SELECT 1 /*!40000 , 2*3 */; CALL p()", f!(CALL | EXECUTABLE_COMMENT)),
+        ("SELECT 1 /*!40000 /* x */ + GET_LOCK('a',1) */", f!(GET_LOCK | EXECUTABLE_COMMENT)),
+        // A server that skips the comment finds another end of it than we do.
+        ("SELECT 1 /*!99999 ' */, GET_LOCK('a',1) -- '", f!(EXECUTABLE_COMMENT | OPAQUE)),
+        ("SELECT 1 /*!99999 ` */, GET_LOCK('a',1) -- `", f!(EXECUTABLE_COMMENT | OPAQUE)),
+        ("SELECT 1 /*!99999 # */, GET_LOCK('a',1)", f!(EXECUTABLE_COMMENT | OPAQUE)),
+        ("SELECT 1 /*!99999 /*!99999 */ ' */, GET_LOCK('a',1) -- '", f!(EXECUTABLE_COMMENT | OPAQUE)),
+        ("SELECT /*+ MAX_EXECUTION_TIME(1) */ 1", f!()),
+        ("SELECT /*+ INDEX(`t` `i`) */ 1", f!()),
+        ("SELECT /*+ QB_NAME(`*/`) */ GET_LOCK('a',1)", f!(OPAQUE)),
+        // The first statement changes how the next is read.
+        ("SET sql_mode='ANSI_QUOTES'; SELECT 1", f!(SET_VARIABLE)),
+        ("SET sql_mode='ANSI_QUOTES'; SELECT \"a\"", f!(SET_VARIABLE | OPAQUE)),
+        ("SET sql_mode='NO_BACKSLASH_ESCAPES'; SELECT '\\'; CALL p() -- '", f!(SET_VARIABLE | OPAQUE)),
+        ("SET NAMES gbk; SELECT '\\''", f!(SET_VARIABLE | SET_CHARSET | SET_COLLATION | OPAQUE)),
+        ("SET sql_mode='ANSI_QUOTES', a=\"b\"", f!(SET_VARIABLE)),
+        ("CALL p(); SELECT \"a\"", f!(CALL | OPAQUE)),
+        ("SET a=1; SELECT \"a\"", f!(SET_VARIABLE)),
+        // Numbers and other literals.
+        ("SELECT 0x27, x'27', b'1', N'a', _utf8mb4'b', 1e5, 1.5e-3, .5, 1.; CALL p()", f!(CALL)),
+        ("SELECT 1 AS é, `né` FROM 表; CALL p()", f!(CALL)),
+    ]
+}
+
+fn by_mode() -> Vec<(Mode, &'static [u8], Flags)> {
+    vec![
+        (ANSI, b"SELECT \"GET_LOCK\"('a',1)", f!(GET_LOCK)),
+        (MYSQL, b"SELECT \"GET_LOCK\"('a',1)", f!()),
+        (ANSI, b"SELECT \"a\\\"; CALL p() -- \"", f!(CALL)),
+        (MYSQL, b"SELECT \"a\\\"; CALL p() -- \"", f!()),
+        (ANSI, b"SELECT 'a\\'; CALL p() -- '", f!()),
+        (PLAIN_BACKSLASH, b"SELECT 'a\\'; CALL p() -- '", f!(CALL)),
+        (MARIA, b"/*M! CALL p() */", f!(CALL | EXECUTABLE_COMMENT)),
+        (MARIA, b"/*M!100100 CALL p() */", f!(CALL | EXECUTABLE_COMMENT)),
+        (MYSQL, b"/*M! CALL p() */", f!()),
+        (MYSQL, b"/*M! ' */ CALL p()", f!(CALL)),
+        (MARIA, b"/*M CALL p() */ SELECT 1", f!()),
+        // 0x83 0x5c is one character in sjis; 0xb1 is one by itself.
+        (SJIS, b"SELECT '\x83\\'; CALL p() -- '", f!(CALL)),
+        (MYSQL, b"SELECT '\x83\\'; CALL p() -- '", f!()),
+        (SJIS, b"SELECT '\xb1\\'; CALL p() -- '", f!()),
+        (SJIS, b"SELECT \x83`; CALL p()", f!(CALL)),
+        (SJIS, b"SELECT @\x83`; CALL p()", f!(CALL | USER_VARIABLE)),
+        (GBK, b"SELECT '\xb1\\'; CALL p() -- '", f!(CALL)),
+        (GBK, b"SELECT '\\\xb1\\'; CALL p() -- '", f!()),
+        (GBK, b"SELECT '\xb1'; CALL p()", f!(CALL | OPAQUE)),
+        // 0xa0 is white space in latin1.
+        (LATIN1, b"SELECT\xa0GET_LOCK('a',1)", f!(GET_LOCK | OPAQUE)),
+        (LATIN1, b"SELECT 1 --\xa0'\n; CALL p() -- '", f!(OPAQUE)),
+        (LATIN1, b"SELECT '\xa0', 'caf\xe9'", f!()),
+        (MYSQL, b"SELECT '\xff\xfe\x80", f!()),
+    ]
+}
+
+#[test]
+fn every_text_does_what_the_table_says() {
+    for (mode, text, flags) in table() {
+        let found = effects(text, mode);
+        assert_eq!(found.flags, flags, "{:?} as {mode:?}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn how_a_text_is_cut_does_not_matter() {
+    for (mode, text, _) in table() {
+        let whole = effects(text, mode);
+        for at in 0..=text.len() {
+            let (front, back) = text.split_at(at);
+            let mut lexer = Lexer::new(mode);
+            lexer.feed(front);
+            lexer.feed(back);
+            assert_eq!(whole, lexer.finish(), "{:?} cut at {at}", String::from_utf8_lossy(text));
+        }
+        let mut lexer = Lexer::new(mode);
+        text.iter().for_each(|byte| lexer.feed(std::slice::from_ref(byte)));
+        assert_eq!(whole, lexer.finish(), "{:?} byte by byte", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn first_word_and_count() {
+    let table: &[(&str, Word, u16)] = &[
+        ("", Word::None, 0),
+        (" ; ;", Word::None, 0),
+        ("-- only a comment", Word::None, 0),
+        ("select 1", Word::Select, 1),
+        ("select 1;", Word::Select, 1),
+        ("select 1; -- x", Word::Select, 1),
+        (" ((select 1))", Word::Select, 1),
+        ("`select` 1", Word::Other, 1),
+        ("frobnicate; select 1", Word::Other, 2),
+        ("insert into t values (';'); update t set a=1; delete from t", Word::Insert, 3),
+        ("SET STATEMENT a=1 FOR UPDATE t SET a=1", Word::Update, 1),
+        ("SET STATEMENT a=(1) FOR SELECT 1; DO 1", Word::Select, 2),
+    ];
+    for (text, first, count) in table {
+        let found = effects(text.as_bytes(), MARIA);
+        assert_eq!((found.first, found.statements), (*first, *count), "{text}");
+    }
+}
+
+#[test]
+fn plain_forms() {
+    let shown = |text: &str| match effects(text.as_bytes(), MYSQL).plain {
+        None => "no".to_owned(),
+        Some(
+            Plain::RowCount(s)
+            | Plain::FoundRows(s)
+            | Plain::ConnectionId(s)
+            | Plain::WarningCount(s)
+            | Plain::ErrorCount(s),
+        ) => text[s.start as usize..s.end as usize].to_owned(),
+        Some(other) => format!("{other:?}"),
+    };
+    let table = [
+        ("SHOW WARNINGS", "ShowWarnings"),
+        ("show /**/ warnings ; ", "ShowWarnings"),
+        ("-- x\nSHOW ERRORS;", "ShowErrors"),
+        ("SHOW COUNT(*) WARNINGS", "CountWarnings"),
+        ("SHOW COUNT ( * ) ERRORS", "CountErrors"),
+        ("SHOW WARNINGS LIMIT 1", "no"),
+        ("SHOW WARNINGS; SELECT 1", "no"),
+        ("SHOW /*!50000 WARNINGS */", "no"),
+        ("SHOW `WARNINGS`", "no"),
+        ("select  Row_Count() ;", "Row_Count()"),
+        ("SELECT FOUND_ROWS()", "FOUND_ROWS()"),
+        ("SELECT /* x */ CONNECTION_ID()", "CONNECTION_ID()"),
+        ("SELECT @@Warning_Count", "@@Warning_Count"),
+        ("SELECT @@error_count-- x", "@@error_count"),
+        ("SELECT @@error_count -- x", "@@error_count"),
+        ("SELECT @@session.error_count", "no"),
+        ("SELECT ROW_COUNT ()", "no"),
+        ("SELECT ROW_COUNT(/**/)", "no"),
+        ("SELECT ROW_COUNT() AS n", "no"),
+        ("SELECT `ROW_COUNT`()", "no"),
+        ("SELECT db.ROW_COUNT()", "no"),
+        ("(SELECT ROW_COUNT())", "no"),
+        ("SELECT ROW_COUNT(), 1", "no"),
+        ("SELECT LAST_INSERT_ID()", "no"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(shown(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn locks_by_name() {
+    let locking = |text: &str| effects(text.as_bytes(), MYSQL).locking;
+    let Some(Locking::Get(name)) = locking("SELECT GET_LOCK('my lock', 10)") else { panic!("no lock") };
+    for same in [
+        "select get_lock(\"my lock\",0)",
+        "DO GET_LOCK( 'my lock' , -1 );",
+        "SELECT GET_LOCK('my lock', 0.5) AS l",
+        "SELECT GET_LOCK('my lock', 1) l",
+        "SELECT GET_LOCK('my lock', 1) AS 'l'",
+    ] {
+        assert_eq!(locking(same), Some(Locking::Get(name)), "{same}");
+    }
+    assert_eq!(locking("SELECT RELEASE_LOCK('my lock')"), Some(Locking::Release(name)));
+    assert_ne!(locking("SELECT RELEASE_LOCK('My lock')"), Some(Locking::Release(name)));
+    assert_eq!(locking("DO RELEASE_ALL_LOCKS()"), Some(Locking::ReleaseAll));
+    for unsure in [
+        "SELECT GET_LOCK('my' ' lock', 1)",
+        "SELECT GET_LOCK('my''lock', 1)",
+        "SELECT GET_LOCK(@a, 1)",
+        "SELECT GET_LOCK('a', 1), 1",
+        "SELECT GET_LOCK('a', 1) FROM t",
+        "SELECT GET_LOCK('a', 1) LIMIT 0",
+        "SELECT GET_LOCK('a', 1) + GET_LOCK('b', 1)",
+        "SELECT GET_LOCK('a', 1); SELECT 1",
+        "SELECT 1, RELEASE_ALL_LOCKS()",
+        "SELECT IF(0, RELEASE_ALL_LOCKS(), 1)",
+        "SELECT RELEASE_ALL_LOCKS() WHERE 0",
+        "SELECT /*!99999 RELEASE_ALL_LOCKS() */",
+    ] {
+        assert_eq!(locking(unsure), None, "{unsure}");
+    }
+}
+
+#[test]
+fn kills() {
+    let kill = |query_only, id| Some(Kill { query_only, id });
+    let table: &[(&str, Option<Kill>)] = &[
+        ("KILL 5", kill(false, Some(5))),
+        ("kill connection 18446744073709551615;", kill(false, Some(u64::MAX))),
+        ("KILL QUERY 7", kill(true, Some(7))),
+        ("KILL HARD QUERY 7", kill(true, Some(7))),
+        ("KILL SOFT CONNECTION 7", kill(false, Some(7))),
+        ("KILL 18446744073709551616", kill(false, None)),
+        ("KILL 5 + 1", kill(false, None)),
+        ("KILL QUERY ID 7", kill(true, None)),
+        ("KILL USER 'u'", kill(false, None)),
+        ("KILL CONNECTION_ID()", kill(false, None)),
+        ("KILL 1.5", kill(false, None)),
+        ("KILL 0x10", kill(false, None)),
+        ("SELECT 1; KILL 5", None),
+        ("KILL 5; KILL 6", None),
+        ("SELECT 5", None),
+    ];
+    for (text, expected) in table {
+        assert_eq!(effects(text.as_bytes(), MYSQL).kill, *expected, "{text}");
+    }
+}
+
+#[test]
+fn names_of_what_is_made_and_dropped() {
+    let name = |text: &str| effects(text.as_bytes(), MYSQL).name;
+    let t = name("PREPARE t FROM 'x'");
+    assert!(t.is_some());
+    for same in [
+        "PREPARE `t` FROM @a",
+        "DEALLOCATE PREPARE t",
+        "DROP PREPARE `t`;",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "CREATE OR REPLACE TEMPORARY TABLE `t`(a INT)",
+        "CREATE TEMPORARY TABLE IF NOT EXISTS t LIKE u",
+        "CREATE OR REPLACE TEMPORARY TABLE IF NOT EXISTS t SELECT 1",
+        "DROP TABLE t",
+        "DROP TABLE IF EXISTS t",
+        "DROP TEMPORARY TABLE t",
+        "DROP TEMPORARY TABLE IF EXISTS `t`",
+    ] {
+        assert_eq!(name(same), t, "{same}");
+    }
+    assert_ne!(name("DROP TABLE T"), t);
+    for unsure in [
+        "PREPARE `t``u` FROM 'x'",
+        "DEALLOCATE PREPARE `t``u`",
+        "CREATE TEMPORARY TABLE d.t (a INT)",
+        "CREATE TEMPORARY TABLE `t``u` (a INT)",
+        "DROP TABLE d.t",
+        "DROP TABLE t, u",
+        "DROP TABLE `t``u`",
+        "DROP TABLE t; SELECT 1",
+        "DROP /*!40000 TEMPORARY */ TABLE t",
+        "CREATE TABLE t (a INT)",
+    ] {
+        assert_eq!(name(unsure), None, "{unsure}");
+    }
+}
+
+#[test]
+fn variables_that_mariadb_does_not_report() {
+    let names = |text: &str, mode| {
+        let found = effects(text.as_bytes(), mode).unreported;
+        if found.overflowed() { "overflow".to_owned() } else { found.iter().collect::<Vec<_>>().join(" ") }
+    };
+    let long = format!("SET @@{}=1", "a".repeat(80));
+    let many = format!("SET {}@@z=1", "@@abcdefghijklmnopqrstuvwxyz=1, ".repeat(4));
+    let table = [
+        ("SET @@sql_mode='', @@Time_Zone = 1, a=1, @@session.b=1, @@global.c=1", "sql_mode time_zone"),
+        ("SET SESSION a=1, @@b=2", "b"),
+        ("SET @@`a`=1; SET @@b=1", "a b"),
+        ("SET @@`a-b`=1", "overflow"),
+        ("SET @@tx_isolation='SERIALIZABLE'", ""),
+        ("SELECT @@a", ""),
+        (&long, "overflow"),
+        (&many, "overflow"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(names(text, MARIA), expected, "{text}");
+        assert_eq!(names(text, MYSQL), "", "{text}");
+    }
+}
+
+#[test]
+fn megabytes_of_values_take_no_time_to_speak_of() {
+    let mut text = b"INSERT INTO t VALUES ('".to_vec();
+    text.resize(32 << 20, b'x');
+    text.extend_from_slice(b"'); CALL p()");
+    assert_eq!(effects(&text, MYSQL).flags, Flags::CALL);
+}
+
+/// Pieces of SQL that are likely to interfere with each other.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => prop::sample::select(vec![
+            "'", "\"", "`", "\\", "/*", "*/", "/*!", "/*!50000", "/*M!", "/*+", "--", "-- ", "#", "\n", ";", "@", "@@", ":=", ":", ".",
+            "(", ")", ",", "=", "SET ", "GLOBAL ", "GET_LOCK", "INTO ", "SELECT ", "CALL ", "FOR ", "STATEMENT ", "timestamp", "0",
+            "12", "sql_mode", "NAMES ", "KILL ", "PREPARE ", "TEMPORARY ", "TABLE ", "CREATE ", "DROP ", " ", "-", "*", "/", "é",
+        ]).prop_map(|piece| piece.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..3),
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_cut_gives_the_same(text in pieces(), settings in any::<u8>(), cut in any::<u8>()) {
+        let mut data = vec![settings, cut % 9];
+        data.extend_from_slice(&text);
+        fuzz(&data);
+    }
+
+    #[test]
+    fn code_after_a_string_is_seen(string in "[a-zA-Z0-9 @;:#*/.,()=é-]{0,40}") {
+        for quoted in [format!("'{string}'"), format!("\"{string}\""), format!("`{string}`")] {
+            let text = format!("SELECT {quoted}, GET_LOCK('a', 1)");
+            prop_assert_eq!(effects(text.as_bytes(), MYSQL).flags, Flags::GET_LOCK);
+        }
+    }
+}
