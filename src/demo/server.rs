@@ -177,8 +177,7 @@ mod tests {
     use super::*;
 
     async fn refused(options: Options) -> String {
-        let console = Console::silent();
-        Server::choose(&options, 1, &console).await.unwrap_err().to_string()
+        Server::choose(&options, 1, &Console::silent()).await.unwrap_err().to_string()
     }
 
     #[tokio::test]

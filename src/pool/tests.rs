@@ -65,9 +65,9 @@ impl Connector for Dummy {
         !conn.dead.load(SeqCst)
     }
 
-    fn close(&self, conn: Conn) {
+    fn close(&self, conn: Conn) -> impl Future<Output = ()> + Send + 'static {
         self.0.goodbyes.fetch_add(1, SeqCst);
-        drop(conn);
+        async move { drop(conn) }
     }
 }
 
