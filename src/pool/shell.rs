@@ -363,7 +363,10 @@ impl<C: Connector> Drop for Pool<C> {
         let inner = self.inner.get_mut();
         let idle = std::mem::take(&mut inner.parked);
         self.metrics.backend.state.get(BackendState::Idle).sub(gauge(inner.published.idle));
-        self.metrics.backend.closes.get(CloseReason::Drain).inc_by(idle.iter().flatten().count() as u64);
+        for conn in idle.into_iter().flatten() {
+            self.metrics.backend.closes.get(CloseReason::Drain).inc();
+            self.runtime.spawn(self.connector.close(conn));
+        }
     }
 }
 
