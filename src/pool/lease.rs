@@ -66,10 +66,10 @@ impl<C: Connector> Lease<C> {
 
     fn end(&mut self, reason: CloseReason) {
         if let Some(conn) = self.conn.take() {
+            // Before the goodbye begins: its end, and with it the slot's, may come at any time from then on.
+            self.pool.locked(|inner| inner.admission.closing(self.slot));
             if self.pool.dispose(self.slot, conn, reason) {
                 self.pool.locked(|inner| inner.admission.closed(self.slot));
-            } else {
-                self.pool.locked(|inner| inner.admission.closing(self.slot));
             }
         }
     }
