@@ -116,9 +116,12 @@ impl Client {
             self.moved = lease.kind() != LeaseKind::Own;
             if self.moved {
                 Box::pin(self.move_on()).await;
-            } else if self.loan.take().is_some() {
-                // Untouched: what was not known about it only mattered to others.
-                lease.state.last_insert_id = self.session.held().last_insert_id;
+            } else {
+                // Untouched: what was not known about it, and its warnings, only mattered to others.
+                if self.loan.take().is_some() {
+                    lease.state.last_insert_id = self.session.held().last_insert_id;
+                }
+                lease.state.warned = false;
             }
             match plan(&lease.state, &self.session.held()) {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
