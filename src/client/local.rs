@@ -112,12 +112,17 @@ impl Client {
             return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
         }
         let schema = self.session.state().schema().map(Into::into);
-        let charset = lease.state.state.charset().clone();
+        // MySQL goes back to its own default, MariaDB to what the handshake said: the client's, not the backend's.
+        let facts = self.door.connector.facts();
+        let charset = match &facts {
+            Some(facts) if facts.mariadb => facts.charset(self.guest.collation),
+            _ => lease.state.state.charset().clone(),
+        };
         let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
         self.session.reset(state);
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
-        self.status = self.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+        self.status = facts.map(|facts| facts.status).unwrap_or_default();
         self.consume_command();
         self.show_pins();
         if self.is_pinned() {
