@@ -225,6 +225,10 @@ impl Client {
     /// server's. Afterwards nobody can take the backend for untouched.
     pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
         self.door.metrics.session.local_answers.inc();
+        if !self.is_pinned() && !self.pay(&mut lease).await {
+            lease.discard(CloseReason::Lost);
+            return self.answer_fault(&Fault::BackendLost { reason: "the server closed the connection".into() }).await;
+        }
         let text = self.argument().to_vec();
         let answer = lease.command(Command::Query, &text).await;
         self.consume_command();
@@ -232,7 +236,7 @@ impl Client {
             Ok(answer) => {
                 self.session.answered(plain);
                 let mut out = BytesMut::new();
-                reply::rows(&mut out, &answer.columns, &rows, self.status, self.guest.capabilities);
+                reply::rows(&mut out, &answer, &rows, self.guest.capabilities);
                 (self.send(&mut out).await, true)
             }
             Err(QueryError::Refused { code, state, message }) => {
@@ -248,9 +252,26 @@ impl Client {
         } else if self.is_pinned() {
             self.lease = Some(lease);
         } else {
+            // On MariaDB a statement without a table leaves the list of the one before.
+            lease.state.warned = true;
             lend::give_back(lease, 0);
         }
         next
+    }
+
+    /// Saves what the session would miss of the backend that it is about to lose. False if the backend is lost.
+    async fn pay(&mut self, lease: &mut Lease<Server>) -> bool {
+        for ask in self.session.owes() {
+            let rows = match lease.query(&ask.text()).await {
+                Ok(rows) => Some(rows.decode()),
+                Err(QueryError::Refused { .. }) => None,
+                Err(_) => return false,
+            };
+            self.session.answer(&ask, rows);
+        }
+        lease.state.last_insert_id = self.session.held().last_insert_id;
+        self.show_pins();
+        true
     }
 }
 
