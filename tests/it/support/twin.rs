@@ -1,6 +1,10 @@
 //! A client whose backend is used by somebody else between any two of its statements, and its private twin.
 
+use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
+use myriad::protocol::packet::ok::OkPacket;
+use myriad::protocol::packet::session_track::changes;
+use myriad::protocol::response::Class;
 
 use super::{Login, Packets, Setup, Wire};
 
@@ -27,9 +31,9 @@ impl Twin {
     pub(crate) async fn new(t: &Setup, login: &Login) -> Self {
         let twin_schema = t.twin_schema();
         let mut intruder = t.client().await;
-        intruder.query(&format!("CREATE DATABASE {twin_schema}")).await.expect_ok();
-        intruder.query("CREATE TABLE intruder (n INT AUTO_INCREMENT PRIMARY KEY, m INT)").await.expect_ok();
-        intruder.query("INSERT INTO intruder VALUES (700000, 1)").await.expect_ok();
+        intruder.query(&format!("CREATE DATABASE IF NOT EXISTS {twin_schema}")).await.expect_ok();
+        let table = "CREATE TABLE IF NOT EXISTS intruder (n INT AUTO_INCREMENT PRIMARY KEY, m INT) AUTO_INCREMENT = 700000";
+        intruder.query(table).await.expect_ok();
         let there = |schema: &str| Login { schema: Some(schema.to_owned()), ..login.clone() };
         let proxied = t.client_as(&there(&t.schema)).await;
         let direct = t.direct(&there(&twin_schema)).await;
@@ -79,7 +83,23 @@ impl Twin {
 
     /// Every packet, with the name of the one schema in place of the other's, which is as long.
     fn comparable(&self, reply: &Packets) -> Vec<(u8, String)> {
-        let text = |payload: &[u8]| payload.escape_ascii().to_string().replace(&self.twin_schema, &self.schema);
-        reply.raw.iter().map(|(seq, payload)| (*seq, text(payload))).collect()
+        let tracks = self.direct.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
+        let packets = reply.raw.iter().zip(&reply.classes).map(|((seq, payload), class)| {
+            let text = match class {
+                Class::Ok | Class::RowsEnd => ok(payload, tracks),
+                _ => payload.escape_ascii().to_string(),
+            };
+            (*seq, text.replace(&self.twin_schema, &self.schema))
+        });
+        packets.collect()
     }
+}
+
+/// An OK with its tracked changes in order: MariaDB lists them in the order of a hash table of all names that are tracked
+/// on the connection, and the proxy tracks more than the client.
+fn ok(payload: &[u8], tracks: bool) -> String {
+    let ok = OkPacket::parse(payload, tracks).expect("an OK that can be read");
+    let mut changes: Vec<_> = changes(ok.session_state).map(|change| format!("{change:?}")).collect();
+    changes.sort_unstable();
+    format!("{:?} {changes:?}", OkPacket { session_state: b"", ..ok })
 }

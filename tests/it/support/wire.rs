@@ -80,7 +80,8 @@ pub(crate) struct Wire {
 pub(crate) struct Packets {
     /// Sequence number and payload of every packet.
     pub(crate) raw: Vec<(u8, Bytes)>,
-    classes: Vec<Class>,
+    /// What each of them is.
+    pub(crate) classes: Vec<Class>,
     capabilities: CapabilityFlags,
 }
 
