@@ -4,6 +4,7 @@ use bytes::BytesMut;
 
 use super::query::append_command;
 use super::{Backend, QueryError};
+use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::session::{Charset, Interner, Restore, StateSpec};
 
@@ -66,9 +67,21 @@ impl Backend {
     /// As [`Backend::query`].
     pub async fn reset(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.command(Command::ResetConnection, b"").await?;
+        self.arm_flags().await?;
         self.arm_trackers().await?;
         let charset = self.read_charset().await?;
         self.forget(interner, charset);
+        Ok(())
+    }
+
+    /// What two flags of the handshake set in a session: MySQL sets it again in a reset, MariaDB does not.
+    async fn arm_flags(&mut self) -> Result<(), QueryError> {
+        if self.capabilities.contains(CapabilityFlags::CLIENT_IGNORE_SPACE) {
+            self.query("SET SESSION sql_mode=CONCAT(@@sql_mode, ',IGNORE_SPACE')").await?;
+        }
+        if self.capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE) {
+            self.query("SET SESSION wait_timeout=@@interactive_timeout").await?;
+        }
         Ok(())
     }
 

@@ -4,4 +4,5 @@
 //! `tests/run --servers` prints them.
 
 mod login;
+mod schema;
 mod support;
