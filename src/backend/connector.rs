@@ -15,12 +15,12 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::connection::TRACKERS;
-use super::{Backend, Class, Collation, OpenError, QueryError, ServerFacts};
+use super::{Account, Backend, Class, Collation, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
 use crate::net::{Buffer, Stream, tcp};
-use crate::protocol::capability::BACKEND_ALWAYS;
+use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
 use crate::session::{BackendState, Charset, Interner, State, StateSpec};
@@ -144,6 +144,14 @@ impl Connector {
         })
     }
 
+    /// [`Backend::change_user`], within `backend.connect_timeout`.
+    ///
+    /// # Errors
+    /// As there, or that the time ran out.
+    pub async fn change_user(&self, backend: &mut Backend, account: &Account) -> Result<(), OpenError> {
+        self.within_timeout(Box::pin(backend.change_user(account, &self.interner))).await
+    }
+
     async fn dial(&self) -> Result<Stream, OpenError> {
         let refused = |error: io::Error| {
             let kind = match error.kind() {
@@ -168,15 +176,8 @@ impl Connector {
 
     async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
         let mut stream = self.dial().await?;
-        let mut conversation = ClientSide::new(LoginSpec {
-            user: class.account.user.clone(),
-            password: class.account.password.clone(),
-            schema: None,
-            collation: LOGIN_COLLATION,
-            capabilities: BACKEND_ALWAYS | class.flags(),
-            attributes: attributes(),
-            tls: self.tls_wish,
-        });
+        let capabilities = BACKEND_ALWAYS | class.flags();
+        let mut conversation = ClientSide::new(login_spec(&class.account, capabilities, self.tls_wish));
         let (mut payload, mut out) = (Vec::new(), BytesMut::new());
         loop {
             let seq = read_packet(&mut stream, &mut payload).await?;
@@ -325,6 +326,19 @@ fn fresh(state: Arc<State>) -> BackendState {
     BackendState { state, last_insert_id: 0, multi_statements: false, warned: false }
 }
 
+/// Who logs in, and how.
+pub(super) fn login_spec(account: &Account, capabilities: CapabilityFlags, tls: TlsWish) -> LoginSpec {
+    LoginSpec {
+        user: account.user.clone(),
+        password: account.password.clone(),
+        schema: None,
+        collation: LOGIN_COLLATION,
+        capabilities,
+        attributes: attributes(),
+        tls,
+    }
+}
+
 /// Connection attributes, as performance_schema.session_connect_attrs shows them.
 fn attributes() -> Vec<(String, String)> {
     vec![
@@ -335,7 +349,7 @@ fn attributes() -> Vec<(String, String)> {
     ]
 }
 
-async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, OpenError> {
+pub(super) async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, OpenError> {
     let mut header = [0; HEADER];
     stream.read_exact(&mut header).await.map_err(lost)?;
     let header = Header::parse(&header).unwrap_or(Header { len: 0, seq: 0 });
@@ -347,7 +361,7 @@ async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, O
     Ok(header.seq)
 }
 
-async fn flush(stream: &mut Stream, out: &mut BytesMut) -> Result<(), OpenError> {
+pub(super) async fn flush(stream: &mut Stream, out: &mut BytesMut) -> Result<(), OpenError> {
     if !out.is_empty() {
         stream.write_all(out).await.map_err(lost)?;
         stream.flush().await.map_err(lost)?;
@@ -360,7 +374,7 @@ fn lost(error: io::Error) -> OpenError {
     OpenError::ours(OpenResult::Refused, format!("the server hung up during the login: {error}"))
 }
 
-fn login_error(error: LoginError) -> OpenError {
+pub(super) fn login_error(error: LoginError) -> OpenError {
     match error {
         LoginError::Server { code, state, message } => OpenError::server(code, state, message),
         LoginError::TlsNotOffered | LoginError::ClearWithoutTls => OpenError::ours(OpenResult::Tls, error.to_string()),
@@ -368,7 +382,7 @@ fn login_error(error: LoginError) -> OpenError {
     }
 }
 
-fn query_error(error: QueryError) -> OpenError {
+pub(super) fn query_error(error: QueryError) -> OpenError {
     match error {
         QueryError::Refused { code, state, message } => OpenError::server(code, Some(state), message),
         QueryError::Lost(error) => lost(error),

@@ -5,6 +5,7 @@
 //! and scripted ones in tests/.
 
 mod account;
+mod change_user;
 mod class;
 mod connection;
 mod connector;

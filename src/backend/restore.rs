@@ -67,6 +67,11 @@ impl Backend {
     /// As [`Backend::query`].
     pub async fn reset(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.command(Command::ResetConnection, b"").await?;
+        self.revive(interner).await
+    }
+
+    /// After the server has reset its session: what every connection of ours needs, and a look at what it has now.
+    pub(super) async fn revive(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.arm_flags().await?;
         self.arm_trackers().await?;
         let charset = self.read_charset().await?;

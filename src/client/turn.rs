@@ -16,7 +16,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError};
-use crate::session::{Followup, Plan, Restore, plan};
+use crate::session::{Followup, Plan, Restore, plan as restore_plan};
 use crate::sql::{Effects, Flags, Word};
 
 /// Whether the client stays.
@@ -25,8 +25,8 @@ pub(super) type Next = ControlFlow<Goodbye>;
 /// How long the reply to a client that is gone is still read, so that its backend may live on.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How often a backend that cannot be brought to a session's state is exchanged for another one.
-const EXCHANGES: usize = 1000;
+/// How many backends are tried that cannot be brought out of their schema.
+const EXCHANGES: usize = 4;
 
 impl Client {
     /// Relays the command at the buffer's front. `effects` is what its text does; none if the text is still on its way.
@@ -75,8 +75,10 @@ impl Client {
         let sets = Flags::SET_VARIABLE | Flags::SET_CHARSET | Flags::SET_COLLATION | Flags::SET_TRACKER;
         let changes = sets | Flags::USE | Flags::LOCK_TABLES | Flags::EXECUTABLE_COMMENT | Flags::SET_STATEMENT;
         let harmless = |effects: &Effects| {
-            let reads = matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
-            let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
+            let reads =
+                matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
+            let writes =
+                matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
             effects.statements == 1 && (reads || writes) && !effects.may(changes)
         };
         let shared = match command {
@@ -96,7 +98,7 @@ impl Client {
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
         for _ in 0..EXCHANGES {
-            let lease = match self.lease.take() {
+            let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     self.moved = false;
@@ -110,13 +112,30 @@ impl Client {
             } else {
                 self.loan = None;
             }
-            match plan(&lease.state, &self.session.held()) {
+            match self.plan(&mut lease).await {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => return self.restore(lease, restore, command, effects).await,
-                Plan::Unreachable => lease.discard(CloseReason::Displaced),
+                Plan::Unreachable => lease.discard(CloseReason::Dirty),
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// What brings the backend to this session's state. A schema that it must leave for none is left here.
+    async fn plan(&mut self, lease: &mut Lease<Server>) -> Plan {
+        let held = self.session.held();
+        let plan = restore_plan(&lease.state, &held);
+        if plan != Plan::Unreachable {
+            return plan;
+        }
+        self.door.metrics.session.schema_exits.inc();
+        match self.door.connector.change_user(lease, &self.class.account).await {
+            Ok(()) => restore_plan(&lease.state, &held),
+            Err(error) => {
+                tracing::warn!(thread_id = lease.thread_id, %error, "a backend cannot leave its schema; closing it");
+                plan
+            }
+        }
     }
 
     /// Brings a backend to the session's state. What a server has accepted before goes out with the command; what it
@@ -138,6 +157,7 @@ impl Client {
         }
         let chooses = |effects: &Effects| effects.is_certain() && effects.may(Flags::USE);
         let needs_none = command == Command::InitDb || effects.is_some_and(chooses);
+        let schema_first = restore.prelude.is_none() && restore.schema.is_some();
         let mut restored = lease.restore(&restore).await;
         if needs_none && matches!(restored, Err(QueryError::Refused { code: 1044 | 1049, .. })) {
             // The command chooses another schema: it may run in whichever the backend has.
@@ -152,10 +172,18 @@ impl Client {
             }
             Err(QueryError::Refused { code, state, message }) => {
                 self.door.metrics.session.restore_failures.inc();
-                lease.discard(CloseReason::Dirty);
+                if schema_first && !self.foreign_schema && matches!(code, 1044 | 1049) {
+                    // Nothing has changed yet but the list of warnings.
+                    lease.state.warned = true;
+                    lend::give_back(lease, 0);
+                } else {
+                    self.foreign_schema = false;
+                    lease.discard(CloseReason::Dirty);
+                }
                 Err(self.answer_fault(&Fault::NotRestored { code, state, message }).await)
             }
             Err(error) => {
+                self.foreign_schema = false;
                 lease.discard(CloseReason::Lost);
                 Err(self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await)
             }
@@ -317,9 +345,10 @@ impl Client {
         let was_killed = self.registered.entry.runs_nothing().await;
         tracing::debug!(id = self.registered.entry.id, thread_id = lease.thread_id, error = %broken.error, was_killed, "a turn broke");
         let pinned = self.is_pinned();
+        let foreign = std::mem::take(&mut self.foreign_schema);
         let (fault, goodbye, reason) = match broken.error {
             TurnError::ClientGone(error) => {
-                if broken.finished_alone {
+                if broken.finished_alone && !foreign {
                     // To be reset on the way out.
                     self.lease = Some(lease);
                 } else {
