@@ -118,7 +118,7 @@ impl Client {
             Some(facts) if facts.mariadb => facts.charset(self.guest.collation),
             _ => lease.state.state.charset().clone(),
         };
-        let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
