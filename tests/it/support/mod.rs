@@ -4,7 +4,7 @@ mod setup;
 mod wire;
 
 pub(crate) use setup::{Kind, Setup};
-pub(crate) use wire::{Login, Wire};
+pub(crate) use wire::{Login, Packets, Wire};
 
 /// Defines a test that runs once on each server, with a fresh [`Setup`].
 ///
