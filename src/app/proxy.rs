@@ -50,7 +50,7 @@ pub enum StartError {
 pub struct Proxy {
     door: Arc<Door>,
     addresses: Vec<SocketAddr>,
-    sockets: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
     metrics_address: Option<SocketAddr>,
     ready: Arc<AtomicBool>,
     stop_accepting: CancellationToken,
@@ -68,7 +68,7 @@ impl Proxy {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::new());
         let door = Arc::new(build(&config, &metrics)?);
-        let (listeners, addresses, sockets) = listen(&config)?;
+        let Sockets { listeners, addresses, paths } = listen(&config)?;
         let page = match config.metrics.listen {
             None => None,
             Some(address) => Some(TcpListener::bind(address).await.map_err(|error| StartError::Listen {
@@ -80,7 +80,7 @@ impl Proxy {
         let metrics_address = page.as_ref().and_then(|page| page.local_addr().ok());
         let proxy = Self {
             addresses,
-            sockets,
+            paths,
             metrics_address,
             ready: Arc::new(AtomicBool::new(true)),
             stop_accepting: CancellationToken::new(),
@@ -152,7 +152,7 @@ impl Proxy {
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
-        for socket in &self.sockets {
+        for socket in &self.paths {
             // Somebody may have removed it already.
             let _ = std::fs::remove_file(socket);
         }
@@ -193,17 +193,27 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
     })
 }
 
+/// What a proxy listens on.
+#[derive(Default)]
+struct Sockets {
+    listeners: Vec<Listener>,
+    /// Of TCP, ports resolved.
+    addresses: Vec<SocketAddr>,
+    /// Of Unix sockets, to be removed at the end.
+    paths: Vec<PathBuf>,
+}
+
 /// Opens every listening socket.
-fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<SocketAddr>, Vec<PathBuf>), StartError> {
-    let (mut listeners, mut addresses, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+fn listen(config: &Config) -> Result<Sockets, StartError> {
+    let mut sockets = Sockets::default();
     for listen in &config.server.listen {
         match listen {
             Listen::Tcp(address) => {
                 let failed =
                     |error| StartError::Listen { address: address.to_string(), setting: "server.listen", error };
                 let socket = tcp::listen(*address, config.server.backlog, config.server.reuse_port).map_err(failed)?;
-                addresses.push(socket.local_addr().map_err(failed)?);
-                listeners.push(Listener::Tcp(socket));
+                sockets.addresses.push(socket.local_addr().map_err(failed)?);
+                sockets.listeners.push(Listener::Tcp(socket));
             }
             Listen::Unix(path) => {
                 let failed = |error| StartError::Listen {
@@ -212,12 +222,12 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Vec<SocketAddr>, Vec<PathBu
                     error,
                 };
                 remove_stale(path).map_err(failed)?;
-                listeners.push(Listener::Unix(UnixListener::bind(path).map_err(failed)?));
-                sockets.push(path.clone());
+                sockets.listeners.push(Listener::Unix(UnixListener::bind(path).map_err(failed)?));
+                sockets.paths.push(path.clone());
             }
         }
     }
-    Ok((listeners, addresses, sockets))
+    Ok(sockets)
 }
 
 /// A socket that a proxy before us left behind; one that somebody still listens on stays.

@@ -1,7 +1,7 @@
 //! One logged-in connection to a server.
 
 use bytes::BytesMut;
-use tokio::io::AsyncWrite;
+use tokio::io::AsyncWriteExt;
 
 use super::query::append_command;
 use super::{Loan, QueryError};
@@ -9,9 +9,7 @@ use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::session::BackendState;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
 /// One logged-in connection to a server.
 #[derive(Debug)]
@@ -59,12 +57,20 @@ impl Backend {
         Ok(())
     }
 
-    /// Says goodbye without waiting, and closes.
-    pub fn close(mut self) {
+    /// Says goodbye and waits until the server has hung up. What the last session would miss is saved first.
+    pub async fn close(mut self: Box<Self>) {
+        if let Some(loan) = self.loan.take()
+            && Arc::strong_count(&loan) > 1
+            && loan.settle(&mut self).await.is_err()
+        {
+            return;
+        }
         let mut out = BytesMut::new();
         append_command(&mut out, Command::Quit, b"");
-        // Best effort: a socket that does not take five bytes now is closed without them.
-        let _ = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(Waker::noop()), &out);
+        if self.stream.write_all(&out).await.is_ok() {
+            // Whatever is read, the end is near.
+            let _ = self.buffer.fill(&mut self.stream).await;
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::connection::TRACKERS;
-use super::{Backend, Class, Collation, OpenError, QueryError, ServerFacts};
+use super::facts::{Collation, Settings};
+use super::{Backend, Class, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
@@ -23,7 +24,7 @@ use crate::net::{Buffer, Stream, tcp};
 use crate::protocol::capability::BACKEND_ALWAYS;
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
-use crate::session::{BackendState, Charset, Interner, State, StateSpec};
+use crate::session::{BackendState, Charset, Interner, StateSpec};
 
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
@@ -200,7 +201,7 @@ impl Connector {
             buffer: Buffer::new(self.buffer),
             thread_id: greeting.connection_id,
             capabilities: conversation.capabilities(),
-            state: fresh(self.interner.intern(StateSpec::default())),
+            state: BackendState::fresh(self.interner.intern(StateSpec::default()), false),
             loan: None,
         };
         self.prepare(&mut backend, greeting).await.map_err(query_error)?;
@@ -222,32 +223,32 @@ impl Connector {
             backend.query(TRACKERS).await?;
         }
         let known = self.facts.load().as_ref().is_some_and(|facts| {
-            !facts.collations.is_empty() && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
+            !facts.settings.collations.is_empty()
+                && facts.version == greeting.version
+                && facts.mariadb == greeting.is_mariadb()
         });
         if !known {
             let collations = collations(backend, greeting.is_mariadb()).await?;
-            let charset = default_charset(backend).await?;
-            self.learn(greeting, Some((collations, charset)));
+            let default_charset = default_charset(backend).await?;
+            let sql_mode = sql_mode(backend).await?;
+            self.learn(greeting, Some(Settings { collations: Arc::new(collations), default_charset, sql_mode }));
         }
         let charset = backend.read_charset().await?;
         let state = self.interner.intern(StateSpec { charset, ..StateSpec::default() });
-        backend.state = fresh(state);
+        backend.state = BackendState::fresh(state, false);
         Ok(())
     }
 
-    fn learn(&self, greeting: &ServerGreeting, charsets: Option<(HashMap<u16, Collation>, Charset)>) {
+    fn learn(&self, greeting: &ServerGreeting, settings: Option<Settings>) {
         let before = self.facts.load();
-        let before = before.as_ref().map(|facts| (Arc::clone(&facts.collations), facts.default_charset.clone()));
-        let charsets = charsets.map(|(collations, charset)| (Arc::new(collations), charset));
-        let (collations, default_charset) = charsets.or(before).unwrap_or_default();
+        let before = before.as_ref().map(|facts| facts.settings.clone());
         self.facts.store(Some(Arc::new(ServerFacts {
             version: greeting.version.clone(),
             capabilities: greeting.capabilities,
             collation: greeting.collation,
             status: greeting.status,
             mariadb: greeting.is_mariadb(),
-            collations,
-            default_charset,
+            settings: settings.or(before).unwrap_or_default(),
         })));
     }
 }
@@ -292,6 +293,17 @@ async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
     }
 }
 
+/// The server's own sql_mode, which new sessions have.
+async fn sql_mode(backend: &mut Backend) -> Result<String, QueryError> {
+    match backend.query("SELECT @@global.sql_mode").await {
+        Err(QueryError::Refused { .. }) => Ok(String::new()),
+        rows => {
+            let mode = rows?.fields(0).into_iter().next().flatten().unwrap_or_default();
+            Ok(String::from_utf8_lossy(&mode).into_owned())
+        }
+    }
+}
+
 /// What collation numbers mean to this server.
 async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16, Collation>, QueryError> {
     // MariaDB keeps the numbers of its contextual collations in the second table only.
@@ -318,11 +330,6 @@ async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16,
             Some((id, Collation { charset, name }))
         })
         .collect())
-}
-
-/// What a connection that was just opened holds.
-fn fresh(state: Arc<State>) -> BackendState {
-    BackendState { state, last_insert_id: 0, multi_statements: false, warned: false }
 }
 
 /// Connection attributes, as performance_schema.session_connect_attrs shows them.

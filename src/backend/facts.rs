@@ -28,10 +28,19 @@ pub struct ServerFacts {
     pub status: StatusFlags,
     /// MariaDB, or MySQL and kin.
     pub mariadb: bool,
-    /// What collation numbers mean; empty until the first login.
+    /// What only a session can tell; empty until the first login.
+    pub settings: Settings,
+}
+
+/// What a logged-in session can tell of its server.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What collation numbers mean.
     pub collations: Arc<HashMap<u16, Collation>>,
     /// What a connection gets whose client names no collation that the server knows.
     pub default_charset: Charset,
+    /// The sql_mode of new sessions.
+    pub sql_mode: String,
 }
 
 impl ServerFacts {
@@ -40,13 +49,26 @@ impl ServerFacts {
     #[must_use]
     pub fn charset(&self, collation: u16) -> Charset {
         let known = self
+            .settings
             .collations
             .get(&collation)
             .filter(|it| !matches!(&*it.charset, "ucs2" | "utf16" | "utf16le" | "utf32"));
         match known {
             Some(it) => Charset::names(&it.charset, &it.name),
-            None => self.default_charset.clone(),
+            None => self.settings.default_charset.clone(),
         }
+    }
+
+    /// Does the sql_mode of new sessions have this word?
+    #[must_use]
+    pub fn has_mode(&self, word: &str) -> bool {
+        self.settings.sql_mode.split(',').any(|mode| mode.eq_ignore_ascii_case(word))
+    }
+
+    /// Was there a login, so that all is known?
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.settings.collations.is_empty()
     }
 
     /// Can the server report what a statement does to its session?

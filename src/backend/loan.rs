@@ -46,6 +46,9 @@ impl Loan {
                 Err(QueryError::Refused { .. }) => None,
                 Err(error) => return Err(error),
             };
+            if let (Ask::Variables(_), Some(rows)) = (question, &answer) {
+                backend.state.last_insert_id = last_insert_id(rows);
+            }
             settlement.answers.push((question.clone(), answer));
         }
         Ok(())
@@ -71,6 +74,12 @@ impl Loan {
     fn missing(&self, from: usize) -> Vec<Answer> {
         self.questions.iter().skip(from).map(|question| (question.clone(), None)).collect()
     }
+}
+
+/// The only variable that a loan asks for; 0 where the answer makes no sense, which no session is promised.
+fn last_insert_id(rows: &session::Rows) -> u64 {
+    let field = rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
+    field.and_then(|text| str::from_utf8(text).ok()).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Asking in progress: however it ends, the session learns what there is.

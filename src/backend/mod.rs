@@ -20,7 +20,7 @@ pub use class::Class;
 pub use connection::Backend;
 pub use connector::Connector;
 pub use error::OpenError;
-pub use facts::{Collation, ServerFacts};
+pub use facts::{Collation, ServerFacts, Settings};
 pub use loan::{Answer, Loan};
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;

@@ -2,10 +2,10 @@
 
 use bytes::BytesMut;
 
-use super::query::append_command;
 use super::{Backend, QueryError};
 use crate::protocol::command::Command;
-use crate::session::{Charset, Interner, Restore, StateSpec};
+use crate::protocol::frame::write_packet;
+use crate::session::{BackendState, Charset, Interner, Restore, StateSpec};
 
 /// Packets to go out in front of a client's command, and how many answers they will get.
 #[derive(Debug, Default)]
@@ -17,34 +17,15 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    fn push(&mut self, command: Command, argument: &[u8]) {
-        append_command(&mut self.bytes, command, argument);
-        self.replies += 1;
-    }
-}
-
-impl Restore {
-    /// All of it as packets, to go out with the client's command in one write. Only for what is certain to succeed.
+    /// All of a restore, to go out with the client's command in one write. Only for what is certain to succeed.
     #[must_use]
-    pub fn prefix(&self) -> Prefix {
-        let mut prefix = Prefix::default();
-        for (command, argument) in self.commands() {
-            prefix.push(command, &argument);
+    pub fn of(restore: &Restore) -> Self {
+        let mut prefix = Self::default();
+        for payload in restore.commands() {
+            write_packet(&mut prefix.bytes, 0, &payload);
+            prefix.replies += 1;
         }
         prefix
-    }
-
-    /// The commands, in order.
-    fn commands(&self) -> Vec<(Command, Vec<u8>)> {
-        let query = |sql: &str| (Command::Query, sql.as_bytes().to_vec());
-        let option = |on: bool| (Command::SetOption, vec![u8::from(!on), 0]);
-        let mut commands = Vec::new();
-        commands.extend(self.prelude.map(query));
-        commands.extend(self.schema.as_ref().map(|schema| (Command::InitDb, schema.clone())));
-        commands.extend(self.set.as_deref().map(query));
-        commands.extend(self.multi_statements.map(option));
-        commands.extend(self.clear.map(query));
-        commands
     }
 }
 
@@ -54,8 +35,10 @@ impl Backend {
     /// # Errors
     /// As [`Backend::query`]. After `Refused` the backend is in neither state and must be closed.
     pub async fn restore(&mut self, restore: &Restore) -> Result<(), QueryError> {
-        for (command, argument) in restore.commands() {
-            self.command(command, &argument).await?;
+        for payload in restore.commands() {
+            if let Some((code, argument)) = payload.split_first() {
+                self.command(Command::from_byte(*code), argument).await?;
+            }
         }
         Ok(())
     }
@@ -75,9 +58,8 @@ impl Backend {
     /// The server's session was reset: it has these character sets, the schema it had, and nothing else.
     pub fn forget(&mut self, interner: &Interner, charset: Charset) {
         let schema = self.state.state.spec().schema.clone();
-        self.state.state = interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
-        self.state.last_insert_id = 0;
-        self.state.warned = false;
+        let state = interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        self.state = BackendState::fresh(state, self.state.multi_statements);
         self.loan = None;
     }
 }

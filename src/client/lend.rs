@@ -30,10 +30,11 @@ pub(super) async fn take(door: &Arc<Door>, class: &Class, owner: u64, state: u64
     }
 }
 
-/// Pays the debts of whoever used this backend last, unless that was the same session. None if the backend is lost.
+/// Pays the debts of whoever used this backend last, unless that was the same session, or it is gone. None if the
+/// backend is lost.
 pub(super) async fn settled(door: &Arc<Door>, mut lease: Lease<Server>) -> Option<Lease<Server>> {
     let Some(loan) = lease.loan.take() else { return Some(lease) };
-    // Nobody but the backend holds it: the session is gone.
+    // Nobody but the backend holds it: the session is gone, and what it left stays unknown.
     if lease.kind() == LeaseKind::Own || Arc::strong_count(&loan) == 1 {
         return Some(lease);
     }

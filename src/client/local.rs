@@ -152,7 +152,7 @@ impl Client {
             host: &self.host,
             owner: u64::from(self.registered.entry.id),
         };
-        let changed = login::change_user(&mut threshold, &mut self.stream, &mut machine, step);
+        let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
             Ok(Ok(guest)) => {
                 door.metrics.client.logins.get(LoginResult::Ok).inc();
@@ -176,28 +176,28 @@ impl Client {
     }
 
     /// What the client's question about itself must be answered with, if its backend cannot know.
-    pub(super) fn from_memory(&self, effects: &Effects) -> Option<Result<Rows, Fault>> {
+    pub(super) fn remembered(&self, effects: &Effects) -> Option<Result<(Plain, Rows), Fault>> {
         let plain = match effects.plain {
-            Some(Plain::ConnectionId(_)) => return Some(Ok(number(self.registered.entry.id))),
-            Some(plain) if self.moved && self.session.answers(plain) => plain,
+            Some(plain) if self.session.answers(plain) => plain,
             None if self.moved => return self.unanswerable(effects).map(|what| Err(Fault::DiagnosticsGone { what })),
             _ => return None,
         };
         let memory = self.session.memory();
-        Some(Ok(match plain {
-            Plain::ShowWarnings => memory.list.clone().unwrap_or_default(),
+        let rows = match plain {
+            Plain::ShowWarnings => memory.list.as_deref().cloned().unwrap_or_default(),
             Plain::ShowErrors => {
                 let is_error = |row: &Vec<_>| {
                     row.first().is_some_and(|level: &Option<Vec<u8>>| level.as_deref() == Some(b"Error"))
                 };
-                memory.list.iter().flatten().filter(|row| is_error(row)).cloned().collect()
+                memory.list.iter().flat_map(|list| list.iter()).filter(|row| is_error(row)).cloned().collect()
             }
             Plain::CountWarnings | Plain::WarningCount(_) => number(memory.warnings),
             Plain::CountErrors | Plain::ErrorCount(_) => number(memory.errors),
             Plain::RowCount(_) => number(memory.row_count),
             Plain::FoundRows(_) => number(memory.found_rows),
-            Plain::ConnectionId(_) => return None,
-        }))
+            Plain::ConnectionId(_) => number(self.registered.entry.id),
+        };
+        Some(Ok((plain, rows)))
     }
 
     /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, the
@@ -218,13 +218,14 @@ impl Client {
 
     /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
     /// server's. Afterwards nobody can take the backend for untouched.
-    pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, rows: Rows) -> Next {
+    pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
         self.door.metrics.session.local_answers.inc();
         let text = self.argument().to_vec();
         let answer = lease.command(Command::Query, &text).await;
         self.consume_command();
         let (next, alive) = match answer {
             Ok(answer) => {
+                self.session.answered(plain);
                 let mut out = BytesMut::new();
                 reply::rows(&mut out, &answer.columns, &rows, self.status, self.guest.capabilities);
                 (self.send(&mut out).await, true)

@@ -105,6 +105,8 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
         mariadb,
         multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
+        ansi_quotes: facts.as_ref().is_some_and(|facts| facts.has_mode("ANSI_QUOTES")),
+        no_backslash_escapes: facts.as_ref().is_some_and(|facts| facts.has_mode("NO_BACKSLASH_ESCAPES")),
     };
     Session::new(state, Arc::clone(&door.interner), options)
 }
@@ -234,7 +236,7 @@ async fn admit(
         door.users.unproven_account(&request.user, password)
     };
     let class = Class::new(Arc::clone(&account), request.capabilities);
-    let known = door.connector.facts().is_some_and(|facts| !facts.collations.is_empty());
+    let known = door.connector.facts().is_some_and(|facts| facts.is_complete());
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;

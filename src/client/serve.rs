@@ -22,7 +22,6 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header};
-use crate::protocol::packet::session_track::Told;
 use crate::session::{PinSet, Session};
 
 /// How long the last act of a session may take: resetting the backend it leaves behind.
@@ -57,8 +56,6 @@ pub(super) struct Client {
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
     pub(super) status: StatusFlags,
-    /// What the client has been told of its transaction.
-    pub(super) told: Told,
     /// Turns relayed.
     pub(super) turns: u64,
 }
@@ -108,7 +105,8 @@ async fn enter(
     let id = registered.entry.id;
     let mut threshold = Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id) };
     let mut stream = stream;
-    let logged_in = tokio::time::timeout(limit, login::log_in(&mut threshold, &mut stream, id)).await;
+    let logging_in = Box::pin(login::log_in(&mut threshold, &mut stream, id));
+    let logged_in = tokio::time::timeout(limit, logging_in).await;
     let guest = logged_in.map_err(|_| Turned {
         result: LoginResult::Timeout,
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
@@ -136,7 +134,6 @@ async fn enter(
         moved: false,
         command_sent: true,
         status,
-        told: Told::default(),
         turns: 0,
     })
 }
@@ -151,7 +148,8 @@ impl Client {
                 Err(goodbye) => return goodbye,
             };
             self.registered.touch();
-            if let ControlFlow::Break(goodbye) = self.dispatch(command).await {
+            // In a box of its own: what a turn needs must not weigh on an idle client.
+            if let ControlFlow::Break(goodbye) = Box::pin(self.dispatch(command)).await {
                 return goodbye;
             }
         }

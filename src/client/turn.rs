@@ -16,8 +16,11 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError};
-use crate::session::{Followup, Plan, Restore, plan};
+use crate::session::{Ask, Followup, Plan, Restore, plan};
 use crate::sql::{Effects, Flags, Word};
+
+/// The last insert id of a backend whose own is not known: no session wants this one, so each sets its own.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Whether the client stays.
 pub(super) type Next = ControlFlow<Goodbye>;
@@ -37,10 +40,10 @@ impl Client {
         };
         if let Some(effects) = &effects
             && command == Command::Query
-            && let Some(answer) = self.from_memory(effects)
+            && let Some(answer) = self.remembered(effects)
         {
             return match answer {
-                Ok(rows) => self.substitute(lease, rows).await,
+                Ok((plain, rows)) => Box::pin(self.substitute(lease, plain, rows)).await,
                 Err(fault) => {
                     lend::give_back(lease, 0);
                     self.answer_fault(&fault).await
@@ -50,14 +53,18 @@ impl Client {
         self.gauge.enter(ClientState::Running);
         let started = Instant::now();
         self.registered.entry.runs_on(lease.thread_id);
-        self.session.begin(command, effects.unwrap_or_default());
         let argument = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let effects_of = match (command, argument) {
+            (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
+            _ => effects.unwrap_or_default(),
+        };
+        self.session.begin(command, effects_of);
         let option = self.argument().first().copied();
         let mut traffic = Traffic::default();
         let relayed = self.relay(&mut lease, command, effects.is_none(), prefix, &mut traffic).await;
         self.count(&traffic, started);
         if let Err(broken) = relayed {
-            return self.broken(lease, broken).await;
+            return Box::pin(self.broken(lease, broken)).await;
         }
         if !lease.tracks() {
             self.keep_if_unreported(command, effects.as_ref());
@@ -75,8 +82,10 @@ impl Client {
         let sets = Flags::SET_VARIABLE | Flags::SET_CHARSET | Flags::SET_COLLATION | Flags::SET_TRACKER;
         let changes = sets | Flags::USE | Flags::LOCK_TABLES | Flags::EXECUTABLE_COMMENT | Flags::SET_STATEMENT;
         let harmless = |effects: &Effects| {
-            let reads = matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
-            let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
+            let reads =
+                matches!(effects.first, Word::Select | Word::Show | Word::Begin | Word::Commit | Word::Rollback);
+            let writes =
+                matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Start);
             effects.statements == 1 && (reads || writes) && !effects.may(changes)
         };
         let shared = match command {
@@ -96,7 +105,7 @@ impl Client {
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
         for _ in 0..EXCHANGES {
-            let lease = match self.lease.take() {
+            let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     self.moved = false;
@@ -106,22 +115,30 @@ impl Client {
             };
             self.moved = lease.kind() != LeaseKind::Own;
             if self.moved {
-                self.collect_loan().await;
-            } else {
-                self.loan = None;
+                Box::pin(self.move_on()).await;
+            } else if self.loan.take().is_some() {
+                // Untouched: what was not known about it only mattered to others.
+                lease.state.last_insert_id = self.session.held().last_insert_id;
             }
             match plan(&lease.state, &self.session.held()) {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
-                Plan::Restore(restore) => return self.restore(lease, restore, command, effects).await,
+                Plan::Restore(restore) => {
+                    self.door.metrics.session.restores.inc();
+                    let asks = effects.is_some_and(|effects| effects.plain.is_some());
+                    if !asks && !restore.must_be_awaited() && self.door.proven.contains(self.session.state().id) {
+                        return Ok((lease, Prefix::of(&restore)));
+                    }
+                    return Box::pin(self.restore(lease, restore, command, effects)).await;
+                }
                 Plan::Unreachable => lease.discard(CloseReason::Displaced),
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
     }
 
-    /// Brings a backend to the session's state. What a server has accepted before goes out with the command; what it
-    /// may refuse (a schema that was dropped, a state that is new) is waited for, since the command must not run
-    /// without it.
+    /// Brings a backend to the session's state and waits for the outcome: a schema may have been dropped, a state is new
+    /// to the server, and the command must not run without them. (What a server has accepted before goes out with the
+    /// command.)
     async fn restore(
         &mut self,
         mut lease: Lease<Server>,
@@ -129,13 +146,7 @@ impl Client {
         command: Command,
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
-        self.door.metrics.session.restores.inc();
         let state = self.session.state().id;
-        let asks = effects.is_some_and(|effects| effects.plain.is_some());
-        let certain = restore.schema.is_none() && restore.prelude.is_none() && self.door.proven.contains(state);
-        if certain && !asks {
-            return Ok((lease, restore.prefix()));
-        }
         let chooses = |effects: &Effects| effects.is_certain() && effects.may(Flags::USE);
         let needs_none = command == Command::InitDb || effects.is_some_and(chooses);
         let mut restored = lease.restore(&restore).await;
@@ -162,14 +173,15 @@ impl Client {
         }
     }
 
-    /// What whoever took this session's last backend over has saved for it.
-    async fn collect_loan(&mut self) {
-        self.session.moved();
+    /// The session is on a backend that was somebody else's: what it left on its last one has been saved, or is lost.
+    async fn move_on(&mut self) {
         if let Some(loan) = self.loan.take() {
             for (ask, rows) in loan.answers(|| Arc::strong_count(&loan) > 1).await {
                 self.session.answer(&ask, rows);
             }
         }
+        // What the old backend holds is no longer this session's affair.
+        let _ = self.session.moved();
     }
 
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
@@ -243,7 +255,7 @@ impl Client {
         let backend = &mut **lease;
         let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
         let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch = Watch::new(&mut self.session, &mut self.status, &mut self.told, &self.door.metrics, streamed);
+        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door.metrics, streamed);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         relayed
@@ -266,23 +278,17 @@ impl Client {
 
     /// The turn is over: asks what the server did not report, and lets go if nothing pins.
     pub(super) async fn after(&mut self, mut lease: Lease<Server>) -> Next {
-        while let Followup::Ask(ask) = self.session.end() {
-            self.door.metrics.session.asks.inc();
-            match lease.query(&ask.text()).await {
-                Ok(rows) => self.session.answer(&ask, Some(rows.decode())),
-                Err(QueryError::Refused { .. }) => self.session.answer(&ask, None),
-                Err(_) => {
-                    self.registered.entry.runs_nothing().await;
-                    lease.discard(CloseReason::Lost);
-                    return ControlFlow::Break(Goodbye::BackendLost);
-                }
-            }
+        let mut sound = match self.session.end() {
+            Followup::None => true,
+            Followup::Ask(first) => Box::pin(self.ask(&mut lease, first)).await,
+        };
+        if sound && self.session.rearm_trackers() {
+            sound = Box::pin(lease.arm_trackers()).await.is_ok();
         }
-        if self.session.rearm_trackers() && lease.arm_trackers().await.is_err() {
-            lease.discard(CloseReason::Lost);
-            return ControlFlow::Break(Goodbye::BackendLost);
+        if self.registered.entry.runs_nothing().await && sound {
+            sound = Box::pin(absorb_kill(&mut lease)).await;
         }
-        if self.registered.entry.runs_nothing().await && !absorb_kill(&mut lease).await {
+        if !sound {
             lease.discard(CloseReason::Lost);
             return ControlFlow::Break(Goodbye::BackendLost);
         }
@@ -294,6 +300,21 @@ impl Client {
             return ControlFlow::Continue(());
         }
         self.let_go(lease, ControlFlow::Continue(())).await
+    }
+
+    /// Asks the server what it did not report, until nothing is left to ask. False if the backend is lost.
+    async fn ask(&mut self, lease: &mut Lease<Server>, first: Ask) -> bool {
+        let mut next = Followup::Ask(first);
+        while let Followup::Ask(ask) = next {
+            self.door.metrics.session.asks.inc();
+            match lease.query(&ask.text()).await {
+                Ok(rows) => self.session.answer(&ask, Some(rows.decode())),
+                Err(QueryError::Refused { .. }) => self.session.answer(&ask, None),
+                Err(_) => return false,
+            }
+            next = self.session.end();
+        }
+        true
     }
 
     /// Keeps the backend while something pins the session to it, else gives it back, with what it would miss.
@@ -308,6 +329,7 @@ impl Client {
             let loan = Arc::new(Loan::new(owed));
             self.loan = Some(Arc::clone(&loan));
             lease.loan = Some(loan);
+            lease.state.last_insert_id = UNKNOWN;
         }
         lend::give_back(lease, self.owner());
         next

@@ -6,7 +6,6 @@ use crate::metrics::Metrics;
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
 use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
-use crate::protocol::packet::session_track::Told;
 use crate::protocol::response::{Body, End};
 use crate::relay::Witness;
 use crate::session::Session;
@@ -16,10 +15,9 @@ use crate::sql::Lexer;
 pub(super) struct Watch<'a> {
     session: &'a mut Session,
     status: &'a mut StatusFlags,
-    told: &'a mut Told,
     metrics: &'a Metrics,
     /// Reads a text that was too large to be read beforehand.
-    lexer: Option<Lexer>,
+    lexer: Option<Box<Lexer>>,
     /// The command's code has passed.
     code_passed: bool,
     sent: bool,
@@ -29,12 +27,11 @@ impl<'a> Watch<'a> {
     pub(super) fn new(
         session: &'a mut Session,
         status: &'a mut StatusFlags,
-        told: &'a mut Told,
         metrics: &'a Metrics,
         streamed: bool,
     ) -> Self {
-        let lexer = streamed.then(|| Lexer::new(session.mode()));
-        Self { session, status, told, metrics, lexer, code_passed: false, sent: false }
+        let lexer = streamed.then(|| Box::new(Lexer::new(session.mode())));
+        Self { session, status, metrics, lexer, code_passed: false, sent: false }
     }
 
     /// Is the whole command on its way?
@@ -97,6 +94,6 @@ impl Witness for Watch<'_> {
     }
 
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
-        self.session.wishes().filter(self.told, changes, out)
+        self.session.filter(changes, out)
     }
 }

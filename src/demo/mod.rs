@@ -133,6 +133,9 @@ struct Stage {
 }
 
 async fn show_all(options: &Options, console: &Console) -> Result<Stage, DemoError> {
+    if cfg!(debug_assertions) {
+        console.line("This is a debug build, much slower than a release build: `cargo run --release -- demo`.");
+    }
     let clients = clients(options.clients, console)?;
     let server = Server::choose(options, clients, console).await?;
     let proxy = Proxy::start(proxy_config(&server, clients)).await?;

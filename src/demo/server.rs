@@ -176,11 +176,8 @@ fn to_usize(number: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn refused(options: Options) -> impl Future<Output = String> {
-        async move {
-            let console = Console::silent();
-            Server::choose(&options, 1, &console).await.unwrap_err().to_string()
-        }
+    async fn refused(options: Options) -> String {
+        Server::choose(&options, 1, &Console::silent()).await.unwrap_err().to_string()
     }
 
     #[tokio::test]

@@ -59,15 +59,18 @@ impl<C: Connector> Lease<C> {
     /// The connection is dead. Its slot is not free before the caller says so.
     pub(super) fn bury(mut self) -> SlotId {
         if let Some(conn) = self.conn.take() {
-            self.pool.dispose(conn, CloseReason::Lost);
+            self.pool.dispose(self.slot, conn, CloseReason::Lost);
         }
         self.slot
     }
 
     fn end(&mut self, reason: CloseReason) {
         if let Some(conn) = self.conn.take() {
-            self.pool.dispose(conn, reason);
-            self.pool.locked(|inner| inner.admission.closed(self.slot));
+            if self.pool.dispose(self.slot, conn, reason) {
+                self.pool.locked(|inner| inner.admission.closed(self.slot));
+            } else {
+                self.pool.locked(|inner| inner.admission.closing(self.slot));
+            }
         }
     }
 }

@@ -55,8 +55,8 @@ pub trait Connector: Send + Sync + 'static {
     /// without calling the pool.
     fn is_alive(&self, conn: &mut Self::Conn) -> bool;
 
-    /// A goodbye without waiting: COM_QUIT if it can be written at once, then drop.
-    fn close(&self, conn: Self::Conn);
+    /// Says goodbye and waits, for a bounded time, until the server has let go: only then is the room free again.
+    fn close(&self, conn: Self::Conn) -> impl Future<Output = ()> + Send + 'static;
 }
 
 /// A failed dial.

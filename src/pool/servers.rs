@@ -1,10 +1,14 @@
 //! The pool's connector for real servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Connector, Failure, FailureKind};
 use crate::backend::{self, Backend, Class, OpenError};
 use crate::metrics::OpenResult;
+
+/// How long a server may take to hang up.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Connections to one server, as the pool sees them.
 #[derive(Clone, Debug)]
@@ -33,7 +37,8 @@ impl Connector for Server {
         conn.is_alive()
     }
 
-    fn close(&self, conn: Box<Backend>) {
-        conn.close();
+    fn close(&self, conn: Box<Backend>) -> impl Future<Output = ()> + Send + 'static {
+        // A server that does not hang up in time is on its own.
+        async move { drop(tokio::time::timeout(GOODBYE, conn.close()).await) }
     }
 }

@@ -209,10 +209,11 @@ impl<C: Connector> Pool<C> {
                 // If the waiter has vanished meanwhile, the answer comes back, and a lease in it goes to the next.
                 Effect::Answer(waiter, answer) => drop(waiter.send(answer)),
                 Effect::Close(slot, conn, reason) => {
-                    self.dispose(conn, reason);
-                    let mut inner = self.inner.lock();
-                    inner.admission.closed(slot);
-                    effects.extend(inner.settle(self));
+                    if self.dispose(slot, conn, reason) {
+                        let mut inner = self.inner.lock();
+                        inner.admission.closed(slot);
+                        effects.extend(inner.settle(self));
+                    }
                 }
                 Effect::Dial(slot, class) => Dial::begin(self, slot, class),
                 Effect::Wake(at) => self.wake_at(at),
@@ -221,13 +222,19 @@ impl<C: Connector> Pool<C> {
         }
     }
 
-    /// Closes a connection; with a goodbye if its reader is sure to be listening.
-    pub(super) fn dispose(&self, conn: C::Conn, reason: CloseReason) {
-        match reason {
-            CloseReason::Dirty | CloseReason::Lost => drop(conn),
-            _ => self.connector.close(conn),
-        }
+    /// Closes a connection: at once (true: its slot is free), or with a goodbye if its reader is sure to be listening.
+    pub(super) fn dispose(self: &Arc<Self>, slot: SlotId, conn: C::Conn, reason: CloseReason) -> bool {
         self.metrics.backend.closes.get(reason).inc();
+        if matches!(reason, CloseReason::Dirty | CloseReason::Lost) {
+            drop(conn);
+            return true;
+        }
+        let (pool, goodbye) = (Arc::clone(self), self.connector.close(conn));
+        self.runtime.spawn(async move {
+            goodbye.await;
+            pool.locked(|inner| inner.admission.closed(slot));
+        });
+        false
     }
 
     fn wake_at(self: &Arc<Self>, at: Instant) {
@@ -356,7 +363,10 @@ impl<C: Connector> Drop for Pool<C> {
         let inner = self.inner.get_mut();
         let idle = std::mem::take(&mut inner.parked);
         self.metrics.backend.state.get(BackendState::Idle).sub(gauge(inner.published.idle));
-        idle.into_iter().flatten().for_each(|conn| self.dispose(conn, CloseReason::Drain));
+        for conn in idle.into_iter().flatten() {
+            self.metrics.backend.closes.get(CloseReason::Drain).inc();
+            self.runtime.spawn(self.connector.close(conn));
+        }
     }
 }
 

@@ -65,9 +65,9 @@ impl Connector for Dummy {
         !conn.dead.load(SeqCst)
     }
 
-    fn close(&self, conn: Conn) {
+    fn close(&self, conn: Conn) -> impl Future<Output = ()> + Send + 'static {
         self.0.goodbyes.fetch_add(1, SeqCst);
-        drop(conn);
+        async move { drop(conn) }
     }
 }
 
@@ -319,6 +319,8 @@ async fn a_lease_that_is_not_released_is_closed() {
     let lease = waiter.await;
     assert_eq!((lease.id, lease.kind()), (1, LeaseKind::Fresh));
     lease.discard(CloseReason::Stale);
+    assert_eq!(bench.pool.counts().closing, 1, "its room is not free before the server has let go");
+    sleep(MS).await;
     assert_eq!((bench.closes(CloseReason::Dirty), bench.closes(CloseReason::Stale)), (1, 1));
     assert_eq!(bench.server.goodbyes.load(SeqCst), 1, "no goodbye in the middle of a turn");
     bench.assert_at_rest();

@@ -1,4 +1,9 @@
 //! Questions: what a session must ask the server about itself.
+//!
+//! Asked on the session's own backend, after its turn or before somebody else takes the backend over. A question is a
+//! statement too: it changes `ROW_COUNT()` and (on MySQL) clears the warnings, so the session remembers those first.
+
+use std::fmt::Write;
 
 /// The rows of an answer: values as text, `None` for NULL.
 pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
@@ -6,20 +11,25 @@ pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 /// One question, to be put as a COM_QUERY to the session's own backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// The values of these session variables.
+    /// The values of these session variables, in one row. The names are checked ones.
     Variables(Vec<Box<str>>),
-    /// The list of warnings, which whatever comes next would clear.
+    /// The list of warnings: rows of level, code, message.
     Warnings,
 }
 
 impl Ask {
-    /// The statement to send.
+    /// The statement to send. ASCII, and read alike under every `sql_mode` and character set.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            Self::Warnings => "SHOW WARNINGS".into(),
+            Self::Warnings => "SHOW WARNINGS".to_owned(),
             Self::Variables(names) => {
-                format!("SELECT {}", names.iter().map(|n| format!("@@{n}")).collect::<Vec<_>>().join(", "))
+                let mut text = "SELECT ".to_owned();
+                for (n, name) in names.iter().enumerate() {
+                    let comma = if n == 0 { "" } else { ", " };
+                    let _ = write!(text, "{comma}@@session.{}", quoted(name));
+                }
+                text
             }
         }
     }
@@ -32,4 +42,21 @@ pub enum Followup {
     None,
     /// Put this question, hand the answer to `Session::answer`, then call `Session::end` again.
     Ask(Ask),
+}
+
+/// A variable's name as SQL: each part in backticks.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('.', "`.`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        assert_eq!(Ask::Warnings.text(), "SHOW WARNINGS");
+        let names = Ask::Variables(vec!["time_zone".into(), "plug.name".into()]);
+        assert_eq!(names.text(), "SELECT @@session.`time_zone`, @@session.`plug`.`name`");
+    }
 }

@@ -147,13 +147,13 @@ impl PinSet {
         }
     }
 
-    /// What is in this set and not in `other`: to count what a turn pinned or ended.
     /// Whether any of `other` is in it.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// What is in this set and not in `other`: to count what a turn pinned or ended.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

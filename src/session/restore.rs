@@ -1,11 +1,17 @@
-//! Interim.
-use super::state::{Charset, StateSpec};
+//! Restore: what brings a backend to a session's state.
+//!
+//! Every value in the text was reported by a server, but a client chose it, and it is read under whatever `sql_mode` and
+//! `character_set_client` the backend has at that moment. So only two ways to write one are used: numbers as they are
+//! (integer variables refuse quoted ones), and `'...'` around printable ASCII without quotes and backslash, which reads
+//! alike in every mode and character set. Anything else is written as `_utf8mb4 0x..`.
+
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::state::State;
+use super::ask::quoted;
+use super::state::{Charset, State};
 
-/// What a backend connection holds (or a session wants it to hold) of a session.
+/// What a backend connection holds, or what a session wants it to hold.
 #[derive(Clone, Debug)]
 pub struct BackendState {
     /// Schema, character sets, variables.
@@ -16,6 +22,23 @@ pub struct BackendState {
     pub multi_statements: bool,
     /// Whether the list of warnings may hold something.
     pub warned: bool,
+}
+
+impl BackendState {
+    /// A connection that has just logged in or was reset, and has this state.
+    #[must_use]
+    pub fn fresh(state: Arc<State>, multi_statements: bool) -> Self {
+        Self { state, last_insert_id: 0, multi_statements, warned: false }
+    }
+
+    /// Whether a session that wants `to` finds everything as it wants it: the fast path, a few comparisons.
+    #[must_use]
+    pub fn serves(&self, to: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &to.state)
+            && self.last_insert_id == to.last_insert_id
+            && self.multi_statements == to.multi_statements
+            && !self.warned
+    }
 }
 
 /// How to get from one state to another.
@@ -29,7 +52,8 @@ pub enum Plan {
     Unreachable,
 }
 
-/// Commands that bring a backend to a session's state, in this order. Each is answered by one OK (or ERR).
+/// Commands that bring a backend to a session's state. Each is answered by one OK, or an ERR: then the backend is
+/// not in that state, and must not be used for the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restore {
     /// `SET NAMES utf8mb4`, where the schema's name could not be sent otherwise.
@@ -38,94 +62,130 @@ pub struct Restore {
     pub schema: Option<Vec<u8>>,
     /// One `SET` with all other differences.
     pub set: Option<String>,
-    /// COM_SET_OPTION: allow several statements in one text, or not. The reply is an EOF (or OK).
+    /// COM_SET_OPTION: allow several statements in one text, or not. The reply may be an EOF.
     pub multi_statements: Option<bool>,
     /// A statement that empties the list of warnings.
     pub clear: Option<&'static str>,
 }
 
-/// What must be done to bring a backend that holds `from` to `to`.
+/// A statement that clears the warnings on both servers: MariaDB does so only for statements that use a table.
+const CLEAR: &str = "DO (SELECT 1 FROM (SELECT 1) t)";
+const UTF8: &str = "SET NAMES utf8mb4";
+
+const COM_INIT_DB: u8 = 0x02;
+const COM_QUERY: u8 = 0x03;
+const COM_SET_OPTION: u8 = 0x1b;
+
+impl Restore {
+    /// The payloads of all commands, in the order in which they must be sent.
+    #[must_use]
+    pub fn commands(&self) -> Vec<Vec<u8>> {
+        let command = |code: u8, rest: &[u8]| [&[code], rest].concat();
+        let mut commands = Vec::new();
+        commands.extend(self.prelude.map(|text| command(COM_QUERY, text.as_bytes())));
+        commands.extend(self.schema.as_deref().map(|schema| command(COM_INIT_DB, schema)));
+        commands.extend(self.set.as_deref().map(|text| command(COM_QUERY, text.as_bytes())));
+        commands.extend(self.multi_statements.map(|on| command(COM_SET_OPTION, &[u8::from(!on), 0])));
+        commands.extend(self.clear.map(|text| command(COM_QUERY, text.as_bytes())));
+        commands
+    }
+
+    /// Whether the outcome must be known before the client's command is sent. If not, all may go in one write.
+    #[must_use]
+    pub fn must_be_awaited(&self) -> bool {
+        self.schema.is_some()
+    }
+}
+
+/// What is to be done before a session that wants `to` may use a backend that holds `from`.
 #[must_use]
 pub fn plan(from: &BackendState, to: &BackendState) -> Plan {
-    let (before, after) = (from.state.spec(), to.state.spec());
-    let mut set = String::new();
-    if !Arc::ptr_eq(&from.state, &to.state) {
-        if before.charset != after.charset {
-            set_charset(&mut set, &after.charset);
-        }
-        set_variables(&mut set, before, after);
+    if from.serves(to) {
+        return Plan::Nothing;
     }
-    if from.last_insert_id != to.last_insert_id {
-        assign(&mut set, "last_insert_id", &to.last_insert_id.to_string());
-    }
-    let schema_differs = before.schema != after.schema;
-    if schema_differs && after.schema.is_none() {
-        return Plan::Unreachable;
-    }
-    let restore = Restore {
-        prelude: None,
-        clear: None,
-        schema: after.schema.as_deref().map(<[u8]>::to_vec).filter(|_| schema_differs),
+    let mut restore = Restore {
         multi_statements: (from.multi_statements != to.multi_statements).then_some(to.multi_statements),
-        set: (!set.is_empty()).then_some(set),
+        clear: from.warned.then_some(CLEAR),
+        ..Restore::default()
     };
+    let mut charset = from.state.charset();
+    let utf8 = Charset::names("utf8mb4", "");
+    match (from.state.schema(), to.state.schema()) {
+        (Some(_), None) => return Plan::Unreachable,
+        (before, Some(schema)) if before != Some(schema) => {
+            // The server reads the name in the backend's character set; we have it in UTF-8.
+            if !schema.is_ascii() && !charset.client.starts_with("utf8") {
+                restore.prelude = Some(UTF8);
+                charset = &utf8;
+            }
+            restore.schema = Some(schema.to_vec());
+        }
+        _ => {}
+    }
+    restore.set = set(from, charset, to);
     if restore == Restore::default() { Plan::Nothing } else { Plan::Restore(restore) }
 }
 
-/// Appends one assignment to a SET statement.
-fn assign(set: &mut String, name: &str, value: &str) {
-    set.push_str(if set.is_empty() { "SET " } else { ", " });
-    // Writing to a String cannot fail.
-    let _ = write!(set, "{name}={value}");
-}
-
-fn set_charset(set: &mut String, charset: &Charset) {
-    if charset.client == charset.connection && charset.results.as_ref() == Some(&charset.client) {
-        set.push_str("SET NAMES ");
-        let _ = write!(set, "{} COLLATE {}", name(&charset.client), name(&charset.collation));
-        return;
-    }
-    assign(set, "character_set_client", &literal(charset.client.as_bytes()));
-    let results = charset.results.as_ref().map_or_else(|| "NULL".into(), |results| literal(results.as_bytes()));
-    assign(set, "character_set_results", &results);
-    // The collation brings its character set along.
-    assign(set, "collation_connection", &literal(charset.collation.as_bytes()));
-}
-
-fn set_variables(set: &mut String, before: &StateSpec, after: &StateSpec) {
-    for gone in before.variables.keys().filter(|name| !after.variables.contains_key(*name)) {
-        assign(set, gone, "DEFAULT");
-    }
-    for (name, value) in &after.variables {
-        if before.variables.get(name) != Some(value) {
-            assign(set, name, &literal(&value.0));
+/// One `SET` that makes `to` of `from`, whose character sets are `charset` by now.
+fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<String> {
+    let mut text = String::new();
+    let mut item = |args: std::fmt::Arguments<'_>| {
+        text.push_str(if text.is_empty() { "SET " } else { ", " });
+        let _ = text.write_fmt(args);
+    };
+    // Character sets first: whatever follows is ASCII, and none of it depends on them.
+    if *charset != *to.state.charset() {
+        let Charset { client, connection, results, collation } = to.state.charset();
+        if client == connection && results.as_ref() == Some(client) && !collation.is_empty() {
+            item(format_args!("NAMES {} COLLATE {}", literal(client.as_bytes()), literal(collation.as_bytes())));
+        } else {
+            item(format_args!("@@session.character_set_client={}", literal(client.as_bytes())));
+            item(format_args!("@@session.character_set_connection={}", literal(connection.as_bytes())));
+            let results = results.as_ref().map_or("NULL".to_owned(), |name| literal(name.as_bytes()));
+            item(format_args!("@@session.character_set_results={results}"));
+            // Last: setting character_set_connection chose that one's default collation.
+            if !collation.is_empty() {
+                item(format_args!("@@session.collation_connection={}", literal(collation.as_bytes())));
+            }
         }
     }
+    let (before, after) = (&from.state.spec().variables, &to.state.spec().variables);
+    if !Arc::ptr_eq(&from.state, &to.state) {
+        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+            item(format_args!("@@session.{}=DEFAULT", quoted(name)));
+        }
+        for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
+            item(format_args!("@@session.{}={}", quoted(name), literal(&value.0)));
+        }
+    }
+    if from.last_insert_id != to.last_insert_id {
+        item(format_args!("@@session.last_insert_id={}", to.last_insert_id));
+    }
+    (!text.is_empty()).then_some(text)
 }
 
-/// A name of a character set or collation, which servers make of letters, digits and `_`.
-fn name(name: &str) -> &str {
-    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if plain && !name.is_empty() { name } else { "DEFAULT" }
-}
-
-/// A value as a literal that means the same whatever sql_mode and character set the backend has just now: numbers bare
-/// (integer variables refuse quoted ones), harmless ASCII in quotes, everything else in hexadecimal.
+/// A value as SQL.
 fn literal(value: &[u8]) -> String {
-    let text = str::from_utf8(value).unwrap_or("\\");
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let number = digits.starts_with(|c: char| c.is_ascii_digit())
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        && digits.bytes().filter(|byte| *byte == b'.').count() <= 1;
-    if number {
-        return text.to_owned();
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'"' | b'\\');
+    if is_number(value) {
+        String::from_utf8_lossy(value).into_owned()
+    } else if value.iter().all(plain) {
+        format!("'{}'", String::from_utf8_lossy(value))
+    } else {
+        let mut text = "_utf8mb4 0x".to_owned();
+        for byte in value {
+            let _ = write!(text, "{byte:02X}");
+        }
+        text
     }
-    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b" _,.:;+-=/()%@$*".contains(&byte);
-    if text.bytes().all(harmless) {
-        return format!("'{text}'");
-    }
-    value.iter().fold(String::from("X'"), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02X}");
-        hex
-    }) + "'"
+}
+
+/// Digits with at most one point among them, and perhaps a sign.
+fn is_number(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let points = digits.iter().filter(|byte| **byte == b'.').count();
+    digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.last().is_some_and(u8::is_ascii_digit)
+        && points <= 1
+        && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }

@@ -106,13 +106,14 @@ impl State {
         self.spec.variables.get(name).map(|value| &*value.0)
     }
 
-    /// How the server reads this session's texts.
+    /// How the server reads this session's texts; `server` says what holds as long as the session has not set it.
     #[must_use]
-    pub fn mode(&self, mariadb: bool) -> Mode {
-        let mut mode = Mode { mariadb, multibyte: Multibyte::of(&self.spec.charset.client), ..Mode::default() };
-        for word in self.variable("sql_mode").unwrap_or_default().split(|b| *b == b',') {
-            mode.ansi_quotes |= word.eq_ignore_ascii_case(b"ANSI_QUOTES") || word.eq_ignore_ascii_case(b"ANSI");
-            mode.no_backslash_escapes |= word.eq_ignore_ascii_case(b"NO_BACKSLASH_ESCAPES");
+    pub fn mode(&self, server: Mode) -> Mode {
+        let mut mode = Mode { multibyte: Multibyte::of(&self.spec.charset.client), ..server };
+        if let Some(sql_mode) = self.variable("sql_mode") {
+            let is = |name: &[u8]| sql_mode.split(|b| *b == b',').any(|word| word.eq_ignore_ascii_case(name));
+            mode.ansi_quotes = is(b"ANSI_QUOTES") || is(b"ANSI");
+            mode.no_backslash_escapes = is(b"NO_BACKSLASH_ESCAPES");
         }
         mode
     }
@@ -135,10 +136,13 @@ pub struct Interner {
 /// Where the states are found again. A state's last holder takes it off the shelf, so it holds no more than is in use.
 #[derive(Debug, Default)]
 struct Shelf {
-    by_hash: Mutex<HashMap<u64, Vec<(u64, Weak<State>)>>>,
+    by_hash: Mutex<HashMap<u64, Bucket>>,
     hasher: RandomState,
     next_id: AtomicU64,
 }
+
+/// States of one hash, with their numbers.
+type Bucket = Vec<(u64, Weak<State>)>;
 
 impl Interner {
     /// An empty one.

@@ -168,6 +168,11 @@ impl Flags {
         self.0 == 0
     }
 
+    /// Every single flag of the set.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(_, flag)| *flag).filter(move |flag| self.contains(*flag))
+    }
+
     pub(super) const fn set(&mut self, other: Self) {
         self.0 |= other.0;
     }

@@ -12,15 +12,16 @@
 
 use memchr::{memchr, memchr2};
 
+use super::bytes::{Buffer, Hash, is_ident, is_space, may_be_space};
 use super::rules::{Kind, Rules, Token};
-use super::word::{LONGEST, Word};
+use super::word::Word;
 use super::{Effects, Flags, Mode, Multibyte};
 
 /// Lexes a text that arrives in pieces.
 #[derive(Debug)]
 pub struct Lexer {
-    mode: Mode,
-    state: State,
+    pub(super) mode: Mode,
+    pub(super) state: State,
     /// Absolute position of the byte at hand.
     at: u64,
     /// Where the current token began.
@@ -28,21 +29,23 @@ pub struct Lexer {
     /// The first byte of a character of two was seen.
     lead: bool,
     /// Inside `/*! .. */`.
-    executable: bool,
+    pub(super) executable: bool,
     /// The comment is an optimizer hint, in which quotes may hide its end.
-    hint: bool,
+    pub(super) hint: bool,
     /// Bit by kind of quote: an odd number of them so far in this hint.
-    odd_quotes: u8,
+    pub(super) odd_quotes: u8,
     /// The byte before, inside quotes and line comments of an executable comment.
-    tail: u8,
+    pub(super) tail: u8,
     quote: Quote,
     word: Buffer,
+    /// Of the string at hand, where it is wanted.
+    hash: Hash,
     number: Option<u64>,
-    rules: Rules,
+    pub(super) rules: Rules,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Start,
     Word,
     Number,
@@ -82,56 +85,6 @@ enum QuoteKind {
     Variable,
 }
 
-/// A word in upper case, as far as it fits, and a hash of all its bytes as spelled.
-#[derive(Debug)]
-struct Buffer {
-    bytes: [u8; LONGEST],
-    len: usize,
-    hash: u64,
-}
-
-impl Buffer {
-    /// FNV-1a
-    const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-
-    fn clear(&mut self) {
-        self.len = 0;
-        self.hash = Self::SEED;
-    }
-
-    fn push(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.len) {
-            *slot = byte.to_ascii_uppercase();
-        }
-        self.len += 1;
-        self.note(byte);
-    }
-
-    fn note(&mut self, byte: u8) {
-        self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(Self::PRIME);
-    }
-
-    /// The word, or nothing if it is too long to be one that matters.
-    fn text(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
-const fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
-}
-
-/// Letters, digits and all bytes from 0x80 on.
-const fn is_ident(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
-}
-
-/// Bytes that are white space in some character set of single bytes, and letters in others.
-const fn may_be_space(byte: u8) -> bool {
-    matches!(byte, 0x9a | 0xa0 | 0xca | 0xff)
-}
-
 /// What a whole text may do.
 #[must_use]
 pub fn effects(text: &[u8], mode: Mode) -> Effects {
@@ -155,7 +108,8 @@ impl Lexer {
             odd_quotes: 0,
             tail: 0,
             quote: Quote { mark: 0, escapes: false, hashes: false, kind: QuoteKind::Text },
-            word: Buffer { bytes: [0; LONGEST], len: 0, hash: 0 },
+            word: Buffer::new(),
+            hash: Hash::NEW,
             number: None,
             rules: Rules::new(mode.mariadb),
         }
@@ -165,7 +119,10 @@ impl Lexer {
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            let skipped = self.skip(rest);
+            let skipped = match self.state {
+                State::Word | State::Quoted | State::Comment | State::Line => self.skip(rest),
+                _ => 0,
+            };
             if skipped > 0 {
                 self.at += skipped as u64;
                 rest = rest.get(skipped..).unwrap_or_default();
@@ -200,9 +157,7 @@ impl Lexer {
         match self.state {
             State::Word if self.mode.multibyte == Multibyte::No => {
                 let len = end(rest.iter().position(|byte| !is_ident(*byte)));
-                for byte in rest.iter().take(len) {
-                    self.word.push(*byte);
-                }
+                self.word.extend(rest.get(..len).unwrap_or_default());
                 len
             }
             State::Quoted if self.may_skip_quoted() => {
@@ -272,7 +227,7 @@ impl Lexer {
             if self.state == State::Word || self.quote.kind == QuoteKind::Name {
                 self.word.push(byte);
             } else if self.quote.hashes {
-                self.word.note(byte);
+                self.hash.note(byte);
             }
             return true;
         }
@@ -284,7 +239,7 @@ impl Lexer {
     }
 
     /// A token ends before this byte.
-    fn restart(&mut self, byte: u8) {
+    pub(super) fn restart(&mut self, byte: u8) {
         self.state = State::Start;
         self.begin(byte);
     }
@@ -371,6 +326,7 @@ impl Lexer {
         let hashes = kind == QuoteKind::Text && self.rules.wants_hash();
         self.quote = Quote { mark, escapes: !named && !self.mode.no_backslash_escapes, hashes, kind };
         self.word.clear();
+        self.hash = Hash::NEW;
         self.tail = 0;
         self.state = State::Quoted;
     }
@@ -401,79 +357,8 @@ impl Lexer {
         if self.quote.kind == QuoteKind::Name {
             self.word.push(byte);
         } else if self.quote.hashes {
-            self.word.note(byte);
+            self.hash.note(byte);
         }
-    }
-
-    /// Inside what hides the end of an executable comment from us, but not from a server that skips it.
-    fn watch_tail(&mut self, byte: u8) {
-        if matches!((self.tail, byte), (b'*', b'/') | (b'/', b'*')) {
-            self.rules.flag(Flags::OPAQUE);
-        }
-        self.tail = byte;
-    }
-
-    fn open_line(&mut self) {
-        self.tail = 0;
-        self.state = State::Line;
-    }
-
-    fn in_line(&mut self, byte: u8) {
-        if self.executable {
-            self.watch_tail(byte);
-        }
-        if matches!(byte, b'\n' | 0) {
-            self.state = State::Start;
-        }
-    }
-
-    fn in_comment(&mut self, byte: u8) {
-        if self.hint {
-            self.odd_quotes ^= match byte {
-                b'\'' => 1,
-                b'"' => 2,
-                b'`' => 4,
-                _ => 0,
-            };
-        }
-        match (self.state, byte) {
-            (State::CommentStar, b'/') => {
-                if self.hint && self.odd_quotes != 0 {
-                    self.rules.flag(Flags::OPAQUE);
-                }
-                self.state = State::Start;
-            }
-            (_, b'*') => self.state = State::CommentStar,
-            _ => self.state = State::Comment,
-        }
-    }
-
-    /// After `/*`, where it is decided what kind of comment this is.
-    fn opening_comment(&mut self, byte: u8) {
-        match (self.state, byte) {
-            (State::CommentOpen, b'!') => self.open_executable(),
-            (State::CommentM, b'!') => self.open_executable(),
-            (State::CommentOpen, b'M') if self.mode.mariadb => self.state = State::CommentM,
-            (State::CommentOpen, b'+') => {
-                self.hint = true;
-                self.odd_quotes = 0;
-                self.state = State::Comment;
-            }
-            (State::Version, b'0'..=b'9') => {}
-            (State::Version, _) => self.restart(byte),
-            _ => {
-                self.hint = false;
-                self.state = State::Comment;
-                self.in_comment(byte);
-            }
-        }
-    }
-
-    fn open_executable(&mut self) {
-        // One inside another: servers disagree with themselves about where the outer one ends.
-        self.rules.flag(if self.executable { Flags::OPAQUE } else { Flags::EXECUTABLE_COMMENT });
-        self.executable = true;
-        self.state = State::Version;
     }
 
     /// The byte after one that alone does not say what it is.
@@ -549,13 +434,16 @@ impl Lexer {
     }
 
     fn emit(&mut self, kind: Kind, end: u64) {
+        if matches!(kind, Kind::Punct(_) | Kind::Number { .. } | Kind::Text) && self.rules.pass(kind, end) {
+            return;
+        }
         let word = if kind == Kind::Name { Word::of(self.word.text()) } else { Word::Other };
         self.emit_as(kind, word, end);
     }
 
     fn emit_as(&mut self, kind: Kind, word: Word, end: u64) {
         let text = if matches!(kind, Kind::Word | Kind::Name) { self.word.text() } else { &[] };
-        let (hash, number) = (self.word.hash, self.number);
+        let (hash, number) = (self.hash.0, self.number);
         self.rules.token(&Token { kind, word, text, hash, number, start: self.start, end });
     }
 }

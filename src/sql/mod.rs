@@ -13,6 +13,8 @@
 //! `memchr`. Knows no other room. Tested from tables of statements, by feeding every table in random pieces, and by
 //! the fuzz function in `lexer`.
 
+mod bytes;
+mod comment;
 mod effects;
 mod flags;
 mod lexer;

@@ -32,9 +32,9 @@ pub(super) enum Kind {
 pub(super) struct Token<'a> {
     pub kind: Kind,
     pub word: Word,
-    /// The word or name in upper case; empty for other kinds and for words too long to matter.
+    /// The word or name as spelled; empty for other kinds and for words too long to matter.
     pub text: &'a [u8],
-    /// A hash of the bytes as spelled, of words, names, and the strings that were asked for.
+    /// A hash of the string's bytes, where it was asked for.
     pub hash: u64,
     /// Of a number, what stands before the point, if it fits.
     pub number: Option<u64>,
@@ -132,6 +132,26 @@ impl Rules {
         self.found.statements == 0 && self.shape.wants_hash()
     }
 
+    /// Whether nothing but a few words could matter here, so that this sign or literal needs no look: the bulk of a long
+    /// list of values.
+    pub(super) fn pass(&mut self, kind: Kind, end: u64) -> bool {
+        let statement = &mut self.statement;
+        let idle = statement.index > 2
+            && statement.first != Word::Set
+            && statement.function == Word::None
+            && !statement.argument
+            && !statement.system
+            && kind != Kind::Punct(b';')
+            && (self.shape.is_full() || self.found.statements > 0);
+        if idle {
+            statement.system = false;
+            statement.previous = kind;
+            statement.previous_word = Word::Other;
+            statement.previous_end = end;
+        }
+        idle
+    }
+
     pub(super) fn token(&mut self, token: &Token<'_>) {
         if token.kind == Kind::Punct(b';') {
             self.end_statement();
@@ -161,6 +181,10 @@ impl Rules {
             Kind::Punct(b':') if self.statement.index == 1 => self.flag(Flags::COMPOUND),
             _ => {}
         }
+        // `BEGIN NOT ATOMIC ..`; in sql_mode=ORACLE just `BEGIN ..`.
+        if self.statement.first == Word::Begin && self.statement.index == 1 && token.word != Word::Work {
+            self.flag(Flags::COMPOUND);
+        }
         if self.statement.index == 0 && token.kind != Kind::Word {
             self.begin(Word::Other);
         }
@@ -175,7 +199,7 @@ impl Rules {
         statement.previous = token.kind;
         statement.previous_word = token.word;
         statement.previous_end = token.end;
-        statement.index += 1;
+        statement.index = statement.index.saturating_add(1);
     }
 
     pub(super) fn finish(mut self) -> Effects {
@@ -309,7 +333,6 @@ impl Rules {
         self.statement.second = word;
         self.flag(match (self.statement.first, word) {
             (Word::Start, Word::Transaction) => Flags::BEGIN,
-            (Word::Begin, Word::Not) => Flags::COMPOUND,
             (Word::Lock, Word::Table | Word::Tables) => Flags::LOCK_TABLES,
             (Word::Unlock, Word::Table | Word::Tables) => Flags::UNLOCK_TABLES,
             (Word::Lock, Word::Instance) => Flags::LOCK_INSTANCE,

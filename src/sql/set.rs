@@ -196,7 +196,7 @@ impl Rules {
                 return;
             }
         }
-        if self.set.text().starts_with(b"SESSION_TRACK_") {
+        if self.set.text().get(..14).is_some_and(|front| front.eq_ignore_ascii_case(b"session_track_")) {
             self.flag(Flags::SET_TRACKER);
         } else {
             self.flag(Flags::SET_VARIABLE);

@@ -1,5 +1,6 @@
 //! Whole texts of a known form: the first tokens of a text, compared with the few forms that may be acted upon.
 
+use super::bytes::Hash;
 use super::rules::{Kind, Token};
 use super::{Kill, Locking, Plain, Span, Word};
 
@@ -30,7 +31,7 @@ use Lite::{At, N, Num, P, S, W};
 #[derive(Debug)]
 pub(super) struct Shape {
     tokens: [Lite; ROOM],
-    hashes: [u64; ROOM],
+    hashes: [Option<u64>; ROOM],
     /// How many tokens there were; may be more than there is room for.
     len: usize,
     /// Where the second token starts and the last one ends.
@@ -41,7 +42,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) const fn new() -> Self {
-        Self { tokens: [Lite::Other; ROOM], hashes: [0; ROOM], len: 0, span: (0, 0), tight: true }
+        Self { tokens: [Lite::Other; ROOM], hashes: [None; ROOM], len: 0, span: (0, 0), tight: true }
     }
 
     pub(super) fn push(&mut self, token: &Token<'_>) {
@@ -54,8 +55,15 @@ impl Shape {
             Kind::Punct(byte) => P(byte),
             Kind::UserVariable | Kind::Assign => Lite::Other,
         };
+        let may_name = self.may_name();
         if let (Some(slot), Some(hash)) = (self.tokens.get_mut(self.len), self.hashes.get_mut(self.len)) {
-            (*slot, *hash) = (lite, token.hash);
+            *slot = lite;
+            // A name too long to be kept has no hash either: then it is no known form.
+            *hash = match token.kind {
+                Kind::Word | Kind::Name if may_name && !token.text.is_empty() => Some(Hash::of(token.text).0),
+                Kind::Text => Some(token.hash),
+                _ => None,
+            };
         }
         if self.len == 1 {
             self.span.0 = token.start;
@@ -69,6 +77,16 @@ impl Shape {
     pub(super) fn wants_hash(&self) -> bool {
         self.len == 3
             && matches!(self.kept(), [W(Word::Select | Word::Do), W(Word::GetLock | Word::ReleaseLock), P(b'(')])
+    }
+
+    /// Whether this may be a form whose name counts.
+    const fn may_name(&self) -> bool {
+        matches!(self.tokens[0], W(Word::Prepare | Word::Deallocate | Word::Drop | Word::Create))
+    }
+
+    /// Whether further tokens only make the text longer than any known form.
+    pub(super) const fn is_full(&self) -> bool {
+        self.len > ROOM
     }
 
     fn kept(&self) -> &[Lite] {
@@ -111,9 +129,9 @@ impl Shape {
         let [W(Word::Select | Word::Do), W(function), P(b'('), rest @ ..] = self.whole() else { return None };
         let name = self.hashes[3];
         let (locking, tail) = match (function, rest) {
-            (Word::GetLock, [S, P(b','), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name), tail),
-            (Word::GetLock, [S, P(b','), P(b'-'), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name), tail),
-            (Word::ReleaseLock, [S, P(b')'), tail @ ..]) => (Locking::Release(name), tail),
+            (Word::GetLock, [S, P(b','), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name?), tail),
+            (Word::GetLock, [S, P(b','), P(b'-'), Num(_), P(b')'), tail @ ..]) => (Locking::Get(name?), tail),
+            (Word::ReleaseLock, [S, P(b')'), tail @ ..]) => (Locking::Release(name?), tail),
             (Word::ReleaseAllLocks, [P(b')'), tail @ ..]) => (Locking::ReleaseAll, tail),
             _ => return None,
         };
@@ -167,6 +185,6 @@ impl Shape {
                 _ => return None,
             },
         };
-        self.hashes.get(at).copied()
+        self.hashes.get(at).copied().flatten()
     }
 }

@@ -32,6 +32,7 @@ fn table() -> Vec<(Mode, &'static [u8], Flags)> {
     table
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn plain_statements() -> Vec<(&'static str, Flags)> {
     vec![
         ("", f!()),
@@ -112,6 +113,8 @@ fn plain_statements() -> Vec<(&'static str, Flags)> {
         ("DROP PREPARE s", f!(DEALLOCATE)),
         // Transactions.
         ("BEGIN", f!(BEGIN)),
+        ("BEGIN WORK;", f!(BEGIN)),
+        ("BEGIN @a := 1; END", f!(BEGIN | COMPOUND | USER_VARIABLE | WRITES_USER_VARIABLE)),
         ("START TRANSACTION READ ONLY", f!(BEGIN)),
         ("START SLAVE", f!()),
         ("COMMIT AND CHAIN", f!(COMMIT)),
@@ -506,6 +509,35 @@ fn variables_that_mariadb_does_not_report() {
         assert_eq!(names(text, MARIA), expected, "{text}");
         assert_eq!(names(text, MYSQL), "", "{text}");
     }
+}
+
+/// Past the first few tokens of a long statement there is a short cut.
+#[test]
+fn the_end_of_a_long_statement_counts_too() {
+    let table = [
+        ("@@session.warning_count", f!(READS_WARNINGS)),
+        ("@@warning_count", f!(READS_WARNINGS)),
+        ("GET_LOCK ('a', 1)", f!(GET_LOCK)),
+        ("LAST_INSERT_ID(5)", f!(READS_LAST_INSERT_ID | SETS_LAST_INSERT_ID)),
+        ("LAST_INSERT_ID()", f!(READS_LAST_INSERT_ID)),
+        ("db.GET_LOCK('a', 1)", f!()),
+        ("1.INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        (".5INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("'x' INTO @a", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("@a := 5", f!(USER_VARIABLE | WRITES_USER_VARIABLE)),
+        ("(SELECT 1), s.currval", f!(READS_SEQUENCE)),
+        ("5; SAVEPOINT s", f!(SAVEPOINT)),
+        ("SQL%ROWCOUNT", f!(READS_ROW_COUNT)),
+    ];
+    let front = format!("SELECT {}", "1, 'x', ".repeat(20));
+    for (end, flags) in table {
+        assert_eq!(effects(format!("{front}{end}").as_bytes(), MARIA).flags, flags, "{end}");
+        assert_eq!(effects(format!("SELECT 1; {front}{end}").as_bytes(), MARIA).flags, flags, "{end}");
+    }
+    let sets = format!("SET {}@@tail=1, timestamp=0", "a=1, ".repeat(20));
+    let found = effects(sets.as_bytes(), MARIA);
+    assert_eq!(found.flags, f!(SET_VARIABLE | FREE_TIMESTAMP));
+    assert!(found.unreported.iter().eq(["tail"]));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The words that matter: keywords, functions and variables with an effect on the session.
 
-/// Longest word that is looked up; longer ones are [`Word::Other`].
+/// Longest word that is kept: a name has at most 64 characters, and the names that matter are ASCII.
 pub(super) const LONGEST: usize = 64;
+
+/// Longest word in the list below.
+const LONGEST_KNOWN: usize = 27;
 
 macro_rules! words {
     ($($name:ident $text:literal),+ $(,)?) => {
@@ -19,15 +22,58 @@ macro_rules! words {
         }
 
         impl Word {
-            /// Looks up a word that is already in upper case.
-            pub(super) fn of(text: &[u8]) -> Self {
-                match text {
-                    $($text => Self::$name,)+
-                    _ => Self::Other,
-                }
-            }
+            /// Every known word with its text in upper case.
+            const KNOWN: &'static [(&'static [u8], Self)] = &[$(($text, Self::$name)),+];
         }
     };
+}
+
+/// Where to begin looking for a word of this spelling (in any case).
+const fn slot(text: &[u8]) -> usize {
+    let len = text.len();
+    let (first, middle, late, last) =
+        (fold(text[0]), fold(text[len / 2]), fold(text[len * 3 / 4]), fold(text[len - 1]));
+    (len * 37 + first * 17 + middle * 113 + late * 61 + last * 7) % SLOTS
+}
+
+/// Letters of either case alike.
+const fn fold(byte: u8) -> usize {
+    (byte | 0x20) as usize
+}
+
+const SLOTS: usize = 1024;
+const EMPTY: u8 = u8::MAX;
+
+/// Positions in [`Word::KNOWN`], by [`slot`]; the next free one where that is taken.
+static TABLE: [u8; SLOTS] = {
+    let mut table = [EMPTY; SLOTS];
+    let mut n = 0;
+    while n < Word::KNOWN.len() {
+        let mut at = slot(Word::KNOWN[n].0);
+        while table[at] != EMPTY {
+            at = (at + 1) % SLOTS;
+        }
+        table[at] = n as u8;
+        n += 1;
+    }
+    table
+};
+
+impl Word {
+    /// Looks up a word, in any case.
+    pub(super) fn of(text: &[u8]) -> Self {
+        if text.len() < 2 || text.len() > LONGEST_KNOWN {
+            return Self::Other;
+        }
+        let mut at = slot(text);
+        while let Some((known, word)) = Self::KNOWN.get(usize::from(TABLE[at])) {
+            if text.eq_ignore_ascii_case(known) {
+                return *word;
+            }
+            at = (at + 1) % SLOTS;
+        }
+        Self::Other
+    }
 }
 
 words! {
@@ -40,7 +86,7 @@ words! {
     Prepare b"PREPARE", Release b"RELEASE", Rename b"RENAME", Repeat b"REPEAT", Replace b"REPLACE",
     Revoke b"REVOKE", Rollback b"ROLLBACK", Savepoint b"SAVEPOINT", Select b"SELECT", Set b"SET", Show b"SHOW",
     Start b"START", Table b"TABLE", Truncate b"TRUNCATE", Unlock b"UNLOCK", Update b"UPDATE", Use b"USE",
-    Values b"VALUES", While b"WHILE", With b"WITH", Xa b"XA",
+    Values b"VALUES", While b"WHILE", With b"WITH", Work b"WORK", Xa b"XA",
     // What follows.
     As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
     Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
@@ -133,5 +179,31 @@ impl Word {
     /// A statement whose `name@name` are accounts.
     pub(super) const fn names_accounts(self) -> bool {
         matches!(self, Self::Alter | Self::Create | Self::Drop | Self::Grant | Self::Rename | Self::Revoke | Self::Show)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_found() {
+        for (text, word) in Word::KNOWN {
+            assert_eq!(Word::of(text), *word);
+            assert_eq!(Word::of(&text.to_ascii_lowercase()), *word);
+            assert_eq!(Word::of(&[text, &b"X"[..]].concat()), Word::Other);
+            assert!(text.len() <= LONGEST_KNOWN && !text.iter().any(u8::is_ascii_lowercase));
+        }
+        assert!(Word::KNOWN.len() < usize::from(EMPTY));
+        assert_eq!(Word::of(b""), Word::Other);
+        assert_eq!(Word::of(b"sele\xe7t"), Word::Other);
+    }
+
+    #[test]
+    fn few_words_share_a_slot() {
+        let displaced = Word::KNOWN.iter().filter(|(text, word)| {
+            Word::KNOWN.get(usize::from(TABLE[slot(text)])).is_none_or(|(_, found)| found != word)
+        });
+        assert!(displaced.count() < Word::KNOWN.len() / 8);
     }
 }

@@ -4,6 +4,7 @@
 //! The only place that names `opensrv_mysql`. What it measures like means nothing for a real server, and the demo says so.
 
 mod answer;
+mod collations;
 mod select;
 mod session;
 mod shim;

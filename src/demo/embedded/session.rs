@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use opensrv_mysql::ErrorKind;
 
 use super::answer::{Answer, Value};
+use super::collations;
 use super::select;
 use super::tokens::{Kind, Token, tokens};
 use super::variables;
@@ -38,7 +39,7 @@ impl Session {
         let Some(first) = tokens.first() else { return Answer::Done };
         let Kind::Word(word) = first.kind else { return refuse() };
         match word.to_ascii_uppercase().as_str() {
-            "SELECT" => select::select(sql, &tokens, self),
+            "SELECT" => collations::select(&tokens).unwrap_or_else(|| select::select(sql, &tokens, self)),
             "SHOW" => show(&tokens),
             "SET" => self.set(&tokens),
             "USE" => tokens.get(1).map_or_else(refuse, |name| match name.kind {

@@ -168,6 +168,11 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         self.forget_if_unused(class);
     }
 
+    /// A leased connection is being closed, with a goodbye that takes a while.
+    pub(in crate::pool) fn closing(&mut self, slot: SlotId) {
+        self.enter(slot, SlotState::Closing);
+    }
+
     /// This connection was found dead; `false` if it is not idle any more.
     pub(in crate::pool) fn lost(&mut self, slot: SlotId) -> bool {
         let idle = self.slots.get(slot.0).is_some_and(|this| this.state == SlotState::Idle);

@@ -1,0 +1,221 @@
+//! What the replies say: trackers, status, insert ids.
+
+use super::memory::About;
+use super::variables::{self, Verdict};
+use super::{PinReason, Session, StateSpec};
+use crate::protocol::capability::StatusFlags;
+use crate::protocol::command::Command;
+use crate::protocol::packet::ok::OkPacket;
+use crate::protocol::packet::session_track::{Change, changes};
+use crate::sql::{Flags, Word};
+
+/// Texts that explain why the server says "the state changed", whatever else it says.
+const EXPLAINING: Flags = Flags::WRITES_USER_VARIABLE
+    .and(Flags::CREATE_TEMPORARY)
+    .and(Flags::DROP_TABLE)
+    .and(Flags::DROP_TEMPORARY)
+    .and(Flags::PREPARE)
+    .and(Flags::DEALLOCATE)
+    .and(Flags::SET_ROLE)
+    .and(Flags::SET_TRACKER)
+    .and(Flags::USE)
+    .and(Flags::RUNS_UNSEEN);
+
+/// The state as one OK changes it: copied at the first change, interned once at the end.
+struct Draft {
+    spec: Option<StateSpec>,
+    /// Something was reported that explains "the state changed".
+    explained: bool,
+    state_changed: bool,
+    /// `last_insert_id` was reported: as it is at the end of the statement.
+    told_insert_id: bool,
+}
+
+impl Session {
+    /// An OK, or the end of rows (`rows`: how many there were).
+    pub fn observe_ok(&mut self, ok: &OkPacket<'_>, rows: Option<u64>) {
+        self.turn.oks += 1;
+        let told_insert_id = self.observe_changes(ok.session_state);
+        self.observe_status(ok.status);
+        if !self.turn.runs_statement() {
+            return;
+        }
+        if ok.insert_id != 0 {
+            // Perhaps what LAST_INSERT_ID() returns, perhaps an id that the client chose.
+            self.turn.inserted = true;
+            self.last_insert_id = None;
+        }
+        if self.turn.flags.any(Flags::SETS_LAST_INSERT_ID | Flags::RUNS_UNSEEN) && !told_insert_id {
+            self.last_insert_id = None;
+        }
+        let about = About { flags: self.turn.flags, first: self.turn.first, mariadb: self.options.mariadb };
+        self.memory.observe_ok(ok, rows, &about);
+        if ok.warnings > 0 {
+            self.warned = true;
+        } else if about.clears_list() {
+            self.warned = false;
+        }
+        // Rows of another statement: the count that was asked for is gone.
+        let asks_for_list = self.turn.flags.any(Flags::READS_WARNINGS) && self.turn.first == Word::Show;
+        if rows.is_some() && !self.turn.flags.any(Flags::CALC_FOUND_ROWS) && !asks_for_list {
+            self.pins.remove(PinReason::FoundRows);
+        }
+    }
+
+    fn observe_status(&mut self, status: StatusFlags) {
+        let open = StatusFlags::SERVER_STATUS_IN_TRANS | StatusFlags::SERVER_STATUS_IN_TRANS_READONLY;
+        let in_transaction = status.intersects(open);
+        let was_open = self.pins.contains(PinReason::Transaction);
+        self.pins.put(PinReason::Transaction, in_transaction);
+        let autocommit = status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT);
+        if was_open && !in_transaction {
+            self.pins.remove(PinReason::AutocommitSavepoint);
+        }
+        if self.turn.flags.any(Flags::SAVEPOINT) && !in_transaction && !autocommit {
+            self.pins.insert(PinReason::AutocommitSavepoint);
+        }
+        if status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) {
+            self.pins.insert(PinReason::Cursor);
+        }
+        if status.contains(StatusFlags::SERVER_STATUS_LAST_ROW_SENT) {
+            self.pins.remove(PinReason::Cursor);
+        }
+    }
+
+    /// Returns whether `last_insert_id` was among the changes.
+    fn observe_changes(&mut self, raw: &[u8]) -> bool {
+        if raw.is_empty() {
+            return false;
+        }
+        let mut draft = Draft { spec: None, explained: false, state_changed: false, told_insert_id: false };
+        for change in changes(raw) {
+            match change {
+                // MySQL 9 puts it into every report; it says nothing about the session.
+                Ok(Change::Variable { name: b"statement_id", .. }) => {}
+                Ok(Change::Variable { name, value }) => self.observe_variable(&mut draft, name, value),
+                Ok(Change::Schema(schema)) => {
+                    draft.explained = true;
+                    let spec = draft.spec.get_or_insert_with(|| self.state.spec().clone());
+                    spec.schema = (!schema.is_empty()).then(|| schema.into());
+                }
+                Ok(Change::StateChanged(changed)) => draft.state_changed |= changed,
+                Ok(Change::Characteristics(statements)) => {
+                    draft.explained = true;
+                    let one_shot = memchr::memmem::find(statements, b"SET TRANSACTION").is_some();
+                    self.pins.put(PinReason::OneShotTransaction, one_shot);
+                }
+                Ok(Change::Transaction(state)) => {
+                    draft.explained = true;
+                    self.pins.put(PinReason::Locks, state.get(7) == Some(&b'L'));
+                }
+                Ok(Change::Gtid(_)) => {}
+                Ok(Change::Unknown { .. }) | Err(_) => {
+                    self.pins.insert(PinReason::Unexplained);
+                }
+            }
+        }
+        // ALTER TABLE of a temporary table reports it too.
+        let explained = draft.explained
+            || self.turn.flags.any(EXPLAINING)
+            || self.pins.contains(PinReason::TemporaryTable)
+            || self.turn.command == Command::InitDb;
+        if draft.state_changed && !explained {
+            self.pins.insert(PinReason::Unexplained);
+        }
+        self.adopt(draft.spec);
+        draft.told_insert_id
+    }
+
+    fn observe_variable(&mut self, draft: &mut Draft, name: &[u8], value: &[u8]) {
+        let Ok(name) = std::str::from_utf8(name).map(str::to_ascii_lowercase) else {
+            self.pins.insert(PinReason::Unexplained);
+            return;
+        };
+        draft.explained = true;
+        if self.turn.flags.any(Flags::SET_STATEMENT) {
+            // Gone already, or about to be: MariaDB reports it all the same.
+            if variables::is_name(&name) {
+                self.rare().doubtful.push(name.into());
+            } else {
+                self.pins.insert(PinReason::Unexplained);
+            }
+            return;
+        }
+        let spec = draft.spec.get_or_insert_with(|| self.state.spec().clone());
+        let verdict = variables::note(spec, &name, Some(value));
+        draft.told_insert_id |= matches!(verdict, Verdict::LastInsertId(_));
+        let along = variables::linked(&name);
+        if !along.is_empty() {
+            self.rare().doubtful.extend(along.iter().map(|name| Box::from(*name)));
+        }
+        if verdict == Verdict::Timestamp {
+            self.note_timestamp(spec, value);
+        } else {
+            self.note_verdict(verdict, &name, value);
+        }
+    }
+
+    /// What a question brought to light.
+    pub(super) fn note_answers(&mut self, names: &[Box<str>], row: &[Option<Vec<u8>>]) {
+        let mut spec = self.state.spec().clone();
+        for (name, value) in names.iter().zip(row) {
+            let value = value.as_deref();
+            match variables::note(&mut spec, name, value) {
+                // After SET STATEMENT it is what it was before.
+                Verdict::Timestamp if self.turn.flags.any(Flags::SET_STATEMENT) => {}
+                Verdict::Timestamp => self.note_timestamp(&mut spec, value.unwrap_or_default()),
+                verdict => self.note_verdict(verdict, name, value.unwrap_or_default()),
+            }
+        }
+        self.adopt(Some(spec));
+    }
+
+    fn note_verdict(&mut self, verdict: Verdict, name: &str, value: &[u8]) {
+        let pin = match verdict {
+            Verdict::LastInsertId(id) => {
+                self.last_insert_id = Some(id);
+                return;
+            }
+            Verdict::Tracker => {
+                self.wishes.set(name.as_bytes(), value);
+                self.rearm |= self.turn.open;
+                return;
+            }
+            Verdict::OneShot => PinReason::OneShotVariable,
+            Verdict::WriteOnly => PinReason::WriteOnlyVariable,
+            Verdict::Trace => PinReason::Trace,
+            Verdict::Unknown => PinReason::Unexplained,
+            Verdict::Carried | Verdict::Timestamp => return,
+        };
+        self.pins.insert(pin);
+    }
+
+    /// `timestamp` is reported as the statement's time even where it was set free; the text tells.
+    fn note_timestamp(&mut self, spec: &mut StateSpec, value: &[u8]) {
+        let forms = Flags::SET_TIMESTAMP | Flags::FREE_TIMESTAMP | Flags::SET_TIMESTAMP_UNSEEN;
+        let is_only = |flag: Flags| self.turn.flags.contains(flag) && !is_any_but(self.turn.flags, forms, flag);
+        if is_only(Flags::SET_TIMESTAMP) {
+            spec.variables.insert("timestamp".into(), value.into());
+        } else if is_only(Flags::FREE_TIMESTAMP) {
+            spec.variables.remove("timestamp");
+        } else {
+            self.pins.insert(PinReason::WriteOnlyVariable);
+        }
+    }
+
+    /// Takes the drafted state on.
+    fn adopt(&mut self, spec: Option<StateSpec>) {
+        let Some(spec) = spec.filter(|spec| spec != self.state.spec()) else { return };
+        let before = self.mode();
+        self.state = self.interner.intern(spec);
+        if let (true, Some(rare)) = (before != self.mode(), &mut self.rare) {
+            // The same spelling may mean another name now.
+            [&mut rare.prepared, &mut rare.locks, &mut rare.tables].into_iter().for_each(super::Tally::doubt);
+        }
+    }
+}
+
+/// Whether `flags` has any of `forms` other than `one`.
+fn is_any_but(flags: Flags, forms: Flags, one: Flags) -> bool {
+    Flags::each(forms).any(|form| form != one && flags.any(form))
+}

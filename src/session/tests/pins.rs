@@ -1,0 +1,334 @@
+//! What pins, and what ends a pin.
+
+use super::*;
+
+/// Texts that pin at once, though the server reports nothing (or only "something changed"), until a reset.
+#[test]
+fn until_a_reset() {
+    let silent = [
+        ("SELECT 1 INTO @a", "user_variables"),
+        ("SELECT @a := 1", "user_variables"),
+        ("SELECT GET_LOCK('a', 1) FROM t", "user_lock"),
+        ("CALL p()", "call"),
+        ("EXECUTE s", "call"),
+        ("BEGIN NOT ATOMIC SELECT 1; END", "call"),
+        ("SET ROLE r", "role"),
+        ("SET RESOURCE GROUP g", "resource_group"),
+        ("SELECT LASTVAL(s)", "sequence"),
+        ("BINLOG 'x'", "unexplained"),
+        ("SELECT 1 /*!99999 ' */, 2 -- '", "unexplained"),
+        ("CREATE TEMPORARY TABLE db.t (a INT)", "temporary_table"),
+        ("PREPARE s FROM 'x'; SELECT 1", "text_prepare"),
+        ("HANDLER t OPEN; SELECT 1", "handler"),
+    ];
+    for (text, label) in silent {
+        for mut stage in Stage::both() {
+            stage.query(text, &[ok()]).pinned(&[label]);
+            stage.query("SELECT 1", &[rows(1)]).pinned(&[label]);
+            let state = Arc::clone(stage.session.state());
+            stage.session.reset(state);
+            stage.pinned(&[]);
+        }
+    }
+}
+
+#[test]
+fn state_changes_that_are_explained_do_not_pin_for_themselves() {
+    let reported = [
+        ("SET @a = 1", &["user_variables"][..]),
+        ("CREATE TEMPORARY TABLE t (a INT)", &["temporary_table"]),
+        ("DROP TEMPORARY TABLE IF EXISTS nosuch", &[]),
+        ("PREPARE s FROM 'SELECT 1'", &["text_prepare"]),
+        ("SET ROLE NONE", &["role"]),
+        ("CALL p()", &["call"]),
+        ("ALTER TABLE t ADD b INT", &["unexplained"]),
+        ("SELECT f()", &["unexplained"]),
+        ("INSERT INTO t VALUES (1)", &["unexplained"]),
+    ];
+    for (text, labels) in reported {
+        for mut stage in Stage::both() {
+            stage.query(text, &[ok().state()]).pinned(labels);
+        }
+    }
+    for mut stage in Stage::both() {
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.query("ALTER TABLE t ADD b INT", &[ok().state()]).pinned(&["temporary_table"]);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&["temporary_table"]);
+    }
+}
+
+#[test]
+fn transactions() {
+    for mut stage in Stage::both() {
+        stage.query("BEGIN", &[ok().in_trans().trx("T_______").chars("START TRANSACTION;")]).pinned(&["transaction"]);
+        stage.query("SELECT 1 FROM t", &[rows(1).in_trans().trx("T_R__sS_")]).pinned(&["transaction"]);
+        stage.query("SELECT nope", &[err(1054)]).pinned(&["transaction"]);
+        stage.query("COMMIT AND CHAIN", &[ok().in_trans().chars("START TRANSACTION;")]).pinned(&["transaction"]);
+        stage.query("COMMIT", &[ok().trx("________").chars("")]).pinned(&[]);
+        let read_only = StatusFlags::SERVER_STATUS_IN_TRANS_READONLY;
+        stage.query("START TRANSACTION READ ONLY", &[ok().status(read_only)]).pinned(&["transaction"]);
+        // An implicit commit.
+        stage.query("CREATE TABLE x (a INT)", &[ok().trx("________").chars("")]).pinned(&[]);
+    }
+}
+
+#[test]
+fn autocommit_off_pins_only_with_a_savepoint_or_a_table() {
+    for mut stage in Stage::both() {
+        stage.query("SET autocommit=0", &[ok().manual().set("autocommit", "OFF")]).pinned(&[]);
+        stage.variables(&[("autocommit", "OFF")]);
+        stage.query("SAVEPOINT s", &[ok().manual()]).pinned(&["autocommit_savepoint"]);
+        stage.query("SELECT 1", &[rows(1).manual()]).pinned(&["autocommit_savepoint"]);
+        stage.query("ROLLBACK TO s", &[ok().manual()]).pinned(&["autocommit_savepoint"]);
+        stage.query("ROLLBACK", &[ok().manual()]).pinned(&[]);
+        stage.query("SAVEPOINT s", &[ok().manual()]);
+        stage.query("SELECT 1 FROM t", &[rows(1).manual().in_trans().trx("I_R__sS_")]);
+        stage.pinned(&["transaction", "autocommit_savepoint"]);
+        stage.query("COMMIT", &[ok().manual().trx("________")]).pinned(&[]);
+        stage.query("SET autocommit=1", &[ok().set("autocommit", "ON")]);
+        stage.query("SAVEPOINT s", &[ok()]).pinned(&[]);
+    }
+}
+
+#[test]
+fn one_shot_transactions() {
+    for mut stage in Stage::both() {
+        let text = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;";
+        stage.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", &[ok().chars(text)]);
+        stage.pinned(&["one_shot_transaction"]);
+        stage.query("SELECT 1", &[rows(1)]).pinned(&["one_shot_transaction"]);
+        stage.query("SELECT 1 FROM t", &[rows(1).chars("")]).pinned(&[]);
+        stage.query("SET TRANSACTION READ ONLY", &[ok().chars("SET TRANSACTION READ ONLY;")]);
+        stage.query("BEGIN", &[ok().in_trans().trx("T_______").chars("START TRANSACTION READ ONLY;")]);
+        stage.query("COMMIT", &[ok().trx("________").chars("")]).pinned(&[]);
+        stage.variables(&[]);
+    }
+}
+
+#[test]
+fn lock_tables_follow_the_tracker() {
+    for mut stage in Stage::both() {
+        stage.query("LOCK TABLES t READ", &[ok().trx("_______L")]).pinned(&["locks"]);
+        // Locking again reports nothing.
+        stage.query("LOCK TABLES u READ", &[ok()]).pinned(&["locks"]);
+        stage.query("BEGIN", &[ok().in_trans().trx("T_______").chars("START TRANSACTION;")]).pinned(&["transaction"]);
+        stage.query("ROLLBACK", &[ok().trx("________").chars("")]).pinned(&[]);
+        stage.query("LOCK TABLES t READ", &[ok().trx("_______L")]);
+        stage.query("UNLOCK TABLES", &[ok().trx("________")]).pinned(&[]);
+        stage.query("LOCK TABLES nosuch READ", &[err(1146)]).pinned(&[]);
+    }
+}
+
+#[test]
+fn what_the_same_kind_of_statement_ends() {
+    let table = [
+        ("FLUSH TABLES WITH READ LOCK", "global_read_lock", "UNLOCK TABLES"),
+        ("FLUSH TABLES t FOR EXPORT", "global_read_lock", "UNLOCK TABLES"),
+        ("LOCK INSTANCE FOR BACKUP", "instance_lock", "UNLOCK INSTANCE"),
+        ("BACKUP STAGE START", "backup_stage", "BACKUP STAGE END"),
+        ("BACKUP LOCK t", "backup_stage", "BACKUP UNLOCK"),
+        ("HANDLER t OPEN", "handler", "HANDLER t CLOSE"),
+        ("PREPARE s FROM 'x'", "text_prepare", "DEALLOCATE PREPARE s"),
+        ("PREPARE s FROM 'x'", "text_prepare", "DROP PREPARE `s`"),
+        ("CREATE TEMPORARY TABLE t (a INT)", "temporary_table", "DROP TABLE t"),
+        ("CREATE TEMPORARY TABLE t (a INT)", "temporary_table", "DROP TEMPORARY TABLE IF EXISTS t"),
+        ("SELECT GET_LOCK('a', 1)", "user_lock", "DO RELEASE_LOCK('a')"),
+        ("SELECT GET_LOCK('a', 1)", "user_lock", "SELECT RELEASE_ALL_LOCKS()"),
+        ("SELECT GET_LOCK('a', 1) FROM t", "user_lock", "SELECT RELEASE_ALL_LOCKS()"),
+    ];
+    for (begin, label, end) in table {
+        for mut stage in Stage::both() {
+            stage.query(begin, &[ok()]).pinned(&[label]);
+            stage.query("SELECT 1", &[rows(1)]).pinned(&[label]);
+            // An end that fails, or might not have run, ends nothing.
+            stage.query(end, &[err(1234)]).pinned(&[label]);
+            if label != "temporary_table" {
+                // (Of a text with several statements any might rename a table.)
+                stage.query(&format!("{end}; SELECT 1"), &[ok(), err(1234)]).pinned(&[label]);
+            }
+            stage.query(&format!("/*!99999 {end} */"), &[ok()]).pinned(&[label]);
+            stage.query(end, &[ok()]).pinned(&[]);
+        }
+    }
+}
+
+#[test]
+fn what_failed_began_nothing() {
+    let table = [
+        "FLUSH TABLES WITH READ LOCK",
+        "LOCK INSTANCE FOR BACKUP",
+        "HANDLER t OPEN",
+        "PREPARE s FROM 'x'",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "SET ROLE r",
+        "SET RESOURCE GROUP r",
+        "XA START 'x'",
+    ];
+    for text in table {
+        for mut stage in Stage::both() {
+            stage.query(text, &[err(1227)]).pinned(&[]);
+        }
+    }
+    // Nothing of a text that does not parse has run, but for unseen code.
+    for mut stage in Stage::both() {
+        stage.query("SET @a = = 1", &[err(1064)]).pinned(&[]);
+        stage.query("SELECT GET_LOCK('a',1)", &[err(1064)]).pinned(&[]);
+        stage.query("CALL p()", &[err(1064)]).pinned(&["call"]);
+        stage.query("DO 1; SET @a = = 1", &[ok(), err(1064)]).pinned(&["user_variables", "call"]);
+    }
+    for mut stage in Stage::both() {
+        stage.query("SET @a = (SELECT 1 FROM nosuch)", &[err(1146)]).pinned(&["user_variables"]);
+        stage.query("SELECT GET_LOCK('a',1)", &[err(1317)]).pinned(&["user_lock", "user_variables"]);
+    }
+}
+
+#[test]
+fn several_things_of_one_kind() {
+    for mut stage in Stage::both() {
+        // Locks are counted, also of one name.
+        stage.query("SELECT GET_LOCK('a',1)", &[rows(1)]).query("SELECT GET_LOCK('a',1)", &[rows(1)]);
+        stage.query("SELECT GET_LOCK('b',1)", &[rows(1)]).query("SELECT RELEASE_LOCK('a')", &[rows(1)]);
+        stage.query("SELECT RELEASE_LOCK('b')", &[rows(1)]).pinned(&["user_lock"]);
+        stage.query("SELECT RELEASE_LOCK('a')", &[rows(1)]).pinned(&[]);
+        // A name prepared twice is one.
+        stage.query("PREPARE a FROM 'x'", &[ok()]).query("PREPARE a FROM 'y'", &[ok()]);
+        stage.query("PREPARE b FROM 'x'", &[ok()]).query("DEALLOCATE PREPARE a", &[ok()]).pinned(&["text_prepare"]);
+        stage.query("DEALLOCATE PREPARE b", &[ok()]).pinned(&[]);
+        // Tables are of a schema.
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.query("USE other", &[ok().schema("other")]);
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&["temporary_table"]);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&["temporary_table"]);
+    }
+}
+
+#[test]
+fn a_renamed_table_or_a_reread_name_is_not_counted_any_more() {
+    for mut stage in Stage::both() {
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.query("ALTER TABLE t RENAME TO u", &[ok()]);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&["temporary_table"]);
+    }
+    for mut stage in Stage::both() {
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.prepare("INSERT INTO t VALUES (?)", 1).command(Command::StmtExecute, Effects::default(), &[ok()]);
+        stage.session.end();
+        stage.session.observe_closed(1);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&[]);
+        stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
+        stage.query("DO 1; ALTER TABLE t RENAME TO u", &[ok(), ok()]);
+        stage.query("DROP TABLE t", &[ok()]).pinned(&["temporary_table"]);
+    }
+    for mut stage in Stage::both() {
+        stage.query("SELECT GET_LOCK('\\\\',1)", &[rows(1)]);
+        stage.query("SET sql_mode='NO_BACKSLASH_ESCAPES'", &[ok().set("sql_mode", "NO_BACKSLASH_ESCAPES")]);
+        stage.query("SELECT RELEASE_LOCK('\\\\')", &[rows(1)]).pinned(&["user_lock"]);
+    }
+}
+
+#[test]
+fn xa() {
+    // MySQL detaches the transaction when it is prepared (by default): that cannot be told from the reply alone.
+    let mut stage = Stage::new(MYSQL);
+    stage
+        .query("XA START 'x'", &[ok().in_trans().trx("T_______").chars("XA START 'x';")])
+        .pinned(&["transaction", "xa"]);
+    stage.query("XA END 'x'", &[ok().in_trans()]).pinned(&["transaction", "xa"]);
+    stage.query("XA PREPARE 'x'", &[ok().trx("________").chars("")]).pinned(&["xa"]);
+    stage.query("SELECT 1", &[rows(1)]).pinned(&["xa"]);
+    stage.query("XA COMMIT 'x'", &[ok()]).pinned(&[]);
+    stage.query("XA START 'x'", &[ok().in_trans()]).query("XA END 'x'", &[ok().in_trans()]);
+    stage.query("XA PREPARE 'x'", &[ok()]).query("BEGIN", &[ok().in_trans()]).pinned(&["transaction"]);
+    // MariaDB keeps it.
+    let mut stage = Stage::new(MARIA);
+    stage.query("XA START 'x'", &[ok().in_trans().trx("T_______").chars("XA START 'x';")]);
+    stage.query("XA END 'x'", &[ok().in_trans()]).query("XA PREPARE 'x'", &[ok().in_trans()]);
+    stage.query("SELECT 1", &[rows(1).in_trans()]).pinned(&["transaction", "xa"]);
+    stage.query("XA ROLLBACK 'x'", &[err(1400)]).pinned(&["transaction", "xa"]);
+    stage.query("XA ROLLBACK 'x'", &[ok().trx("________").chars("")]).pinned(&[]);
+}
+
+#[test]
+fn prepared_statements_pin_while_they_are_open_and_do_what_their_text_does() {
+    for mut stage in Stage::both() {
+        stage.prepare("SELECT GET_LOCK(?, 1)", 1).pinned(&["prepared_statement"]);
+        stage.prepare("SELECT 1", 2);
+        let only_two = stage.session.effects_of(2);
+        stage.command(Command::StmtExecute, only_two, &[rows(1)]).pinned(&["prepared_statement"]);
+        stage.session.end();
+        stage.command(Command::StmtExecute, Effects::default(), &[rows(1)]);
+        stage.session.end();
+        stage.pinned(&["user_lock", "prepared_statement"]);
+        stage.session.observe_closed(1);
+        stage.session.observe_closed(7);
+        stage.pinned(&["user_lock", "prepared_statement"]);
+        stage.session.observe_closed(2);
+        stage.pinned(&["user_lock"]);
+    }
+    for mut stage in Stage::both() {
+        // Preparing does nothing yet, whatever it fails with.
+        let effects = stage.effects("SELECT 1 INTO @a");
+        stage.command(Command::StmtPrepare, effects, &[err(1064)]);
+        assert_eq!(stage.session.end(), Followup::None);
+        stage.pinned(&[]);
+    }
+}
+
+#[test]
+fn long_data_and_cursors() {
+    for mut stage in Stage::both() {
+        stage.prepare("SELECT ?", 1);
+        stage.command(Command::StmtSendLongData, Effects::default(), &[]);
+        stage.session.end();
+        stage.pinned(&["prepared_statement", "long_data"]);
+        let opened = rows(0).status(StatusFlags::SERVER_STATUS_CURSOR_EXISTS);
+        stage.command(Command::StmtExecute, Effects::default(), std::slice::from_ref(&opened));
+        stage.session.end();
+        stage.pinned(&["prepared_statement", "cursor"]);
+        stage.command(Command::StmtFetch, Effects::default(), &[opened]).pinned(&["prepared_statement", "cursor"]);
+        let last = rows(1).status(StatusFlags::SERVER_STATUS_LAST_ROW_SENT);
+        stage.command(Command::StmtFetch, Effects::default(), &[last]).pinned(&["prepared_statement"]);
+    }
+}
+
+#[test]
+fn found_rows_are_kept_until_other_rows_come() {
+    for mut stage in Stage::both() {
+        stage.query("SELECT SQL_CALC_FOUND_ROWS 1 LIMIT 1", &[rows(1)]).pinned(&["found_rows"]);
+        stage.query("SHOW WARNINGS", &[rows(0)]).pinned(&["found_rows"]);
+        stage.query("USE x", &[ok().schema("x")]).pinned(&["found_rows"]);
+        stage.query("SELECT FOUND_ROWS()", &[rows(1)]).pinned(&[]);
+    }
+}
+
+#[test]
+fn refresh_may_lock() {
+    for mut stage in Stage::both() {
+        stage.command(Command::Refresh, Effects::default(), &[ok()]);
+        stage.session.end();
+        stage.pinned(&["global_read_lock"]);
+        stage.query("UNLOCK TABLES", &[ok()]).pinned(&[]);
+    }
+}
+
+#[test]
+fn effects_may_come_late() {
+    for mut stage in Stage::both() {
+        stage.session.begin(Command::Query, Effects::default());
+        let effects = stage.effects("SELECT 'long' INTO @a");
+        stage.session.late_effects(effects);
+        stage.replies(&[ok()]);
+        assert_eq!(stage.session.end(), Followup::None);
+        stage.pinned(&["user_variables"]);
+    }
+}
+
+#[test]
+fn malformed_trackers_pin() {
+    for mut stage in Stage::both() {
+        let mut reply = ok();
+        reply.changes = BytesMut::from(&[0, 200, 1][..]);
+        stage.query("SELECT 1", &[reply]).pinned(&["unexplained"]);
+    }
+}

@@ -1,0 +1,425 @@
+//! A turn's beginning and end: what the text may begin, what it provably ended, what must be asked.
+
+use super::variables::{TRACKERS, linked};
+use super::{Ask, Followup, PinReason, PinSet, Prepared, Rare, Rows, Session};
+use crate::protocol::command::Command;
+use crate::sql::{Effects, Flags, Locking, Names, Word};
+
+/// The turn at hand.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub open: bool,
+    pub command: Command,
+    pub flags: Flags,
+    pub first: Word,
+    /// The text is one statement, known as a whole: what it does not fail to do, it did.
+    pub certain: bool,
+    locking: Option<Locking>,
+    name: Option<u64>,
+    /// OK packets so far.
+    pub oks: u32,
+    pub failed: bool,
+    /// An OK named an insert id.
+    pub inserted: bool,
+    /// Pins as they were before.
+    before: PinSet,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            open: false,
+            command: Command::Ping,
+            flags: Flags::NONE,
+            first: Word::None,
+            certain: false,
+            locking: None,
+            name: None,
+            oks: 0,
+            failed: false,
+            inserted: false,
+            before: PinSet::EMPTY,
+        }
+    }
+}
+
+impl Turn {
+    /// Whether a statement is run, not merely prepared or something about the connection asked.
+    pub(super) fn runs_statement(&self) -> bool {
+        matches!(self.command, Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
+    }
+
+    fn succeeded(&self) -> bool {
+        self.oks > 0 && !self.failed
+    }
+
+    /// Whether the text is one known statement, and it succeeded.
+    fn certainly_did(&self, flags: Flags) -> bool {
+        self.certain && self.succeeded() && self.flags.any(flags)
+    }
+}
+
+/// What a text may begin, and the pin for it.
+const BEGINNINGS: &[(Flags, PinReason)] = &[
+    (Flags::RUNS_UNSEEN, PinReason::Call),
+    (Flags::WRITES_USER_VARIABLE, PinReason::UserVariables),
+    (Flags::GET_LOCK, PinReason::UserLock),
+    (Flags::CREATE_TEMPORARY, PinReason::TemporaryTable),
+    (Flags::FLUSH_AND_LOCK, PinReason::GlobalReadLock),
+    (Flags::LOCK_INSTANCE, PinReason::InstanceLock),
+    (Flags::BACKUP_BEGIN, PinReason::BackupStage),
+    (Flags::HANDLER_OPEN, PinReason::Handler),
+    (Flags::CALC_FOUND_ROWS, PinReason::FoundRows),
+    (Flags::PREPARE, PinReason::TextPrepare),
+    (Flags::XA_START.and(Flags::XA_END).and(Flags::XA_PREPARE), PinReason::Xa),
+    (Flags::SET_ROLE, PinReason::Role),
+    (Flags::SET_RESOURCE_GROUP, PinReason::ResourceGroup),
+    (Flags::READS_SEQUENCE, PinReason::Sequence),
+    (Flags::BINLOG.and(Flags::OPAQUE), PinReason::Unexplained),
+];
+
+/// ER_PARSE_ERROR: nothing of the statement ran.
+const PARSE_ERROR: u16 = 1064;
+
+impl Session {
+    /// A command is about to be sent.
+    ///
+    /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text. For an execute, [`Effects::default`] stands for
+    /// whatever any open statement may do; [`Session::effects_of`] is more exact.
+    pub fn begin(&mut self, command: Command, effects: Effects) {
+        self.turn = Turn { open: true, command, before: self.pins, ..Turn::default() };
+        match command {
+            Command::StmtSendLongData => {
+                self.pins.insert(PinReason::LongData);
+            }
+            Command::StmtReset => {
+                self.pins.remove(PinReason::LongData);
+                self.pins.remove(PinReason::Cursor);
+            }
+            // Among its bits are FLUSH TABLES WITH READ LOCK.
+            Command::Refresh => {
+                self.pins.insert(PinReason::GlobalReadLock);
+            }
+            Command::StmtExecute | Command::StmtBulkExecute => {
+                self.pins.remove(PinReason::LongData);
+                let effects = if effects == Effects::default() { self.effects_of_all() } else { effects };
+                self.note_effects(&effects);
+                self.doubt_unreported(effects.flags);
+            }
+            _ => self.note_effects(&effects),
+        }
+    }
+
+    /// The text was lexed only while it was streamed: to be called before the first `observe_*`.
+    pub fn late_effects(&mut self, effects: Effects) {
+        self.note_effects(&effects);
+    }
+
+    /// What executing this prepared statement may do, for [`Session::begin`]. The default if it is not known.
+    #[must_use]
+    pub fn effects_of(&self, statement_id: u32) -> Effects {
+        let statements = self.rare.as_ref().map_or(&[][..], |rare| &rare.statements);
+        let known = statements.iter().find(|statement| statement.id == statement_id);
+        // An id that we do not know: MariaDB's -1 is the last one, and it is in the union of all.
+        known.map_or_else(Effects::default, |statement| effects_of(statement.flags, statement.first))
+    }
+
+    fn effects_of_all(&self) -> Effects {
+        let Some(rare) = &self.rare else { return Effects::default() };
+        let flags = rare.statements.iter().fold(Flags::NONE, |all, statement| all | statement.flags);
+        let first = match rare.statements.as_slice() {
+            [statement] => statement.first,
+            _ => Word::Other,
+        };
+        effects_of(flags, first)
+    }
+
+    fn note_effects(&mut self, effects: &Effects) {
+        let turn = &mut self.turn;
+        turn.flags = effects.flags;
+        // Of several statements the first says nothing about the others.
+        let several = turn.command == Command::Query && effects.statements > 1;
+        turn.first = if several { Word::Other } else { effects.first };
+        turn.certain = effects.is_certain() && turn.command == Command::Query;
+        turn.locking = effects.locking;
+        turn.name = effects.name;
+        if turn.command == Command::StmtPrepare {
+            // Nothing happens before it is executed; until then only the names are kept.
+            if !effects.unreported.is_empty() {
+                self.rare().doubtful = names(&effects.unreported);
+            }
+            return;
+        }
+        for (flags, reason) in BEGINNINGS {
+            if effects.may(*flags) {
+                self.pins.insert(*reason);
+            }
+        }
+        if effects.unreported.overflowed() {
+            self.pins.insert(PinReason::Unexplained);
+        }
+        let doubtful = names(&effects.unreported);
+        if !doubtful.is_empty() {
+            self.rare().doubtful.extend(doubtful);
+        }
+        // Once a tracker is off, what else the text sets is not reported.
+        if effects.may(Flags::SET_TRACKER) && (effects.may(Flags::SET_VARIABLE) || effects.statements > 1) {
+            self.pins.insert(PinReason::Unexplained);
+        }
+        if effects.may(Flags::SET_TRACKER) {
+            self.rearm = true;
+            self.rare().doubtful.extend(TRACKERS.iter().map(|name| Box::from(*name)));
+        }
+    }
+
+    /// An execute sets what the open statements' texts set without its being reported.
+    fn doubt_unreported(&mut self, flags: Flags) {
+        let Some(rare) = &mut self.rare else { return };
+        if flags.any(Flags::SET_VARIABLE) {
+            rare.doubtful.extend(rare.statements.iter().flat_map(|statement| statement.unreported.iter().cloned()));
+        }
+    }
+
+    /// An ERR.
+    pub fn observe_err(&mut self, code: u16) {
+        self.turn.failed = true;
+        if !self.turn.runs_statement() && self.turn.command != Command::StmtPrepare {
+            return;
+        }
+        self.memory.observe_err();
+        self.warned = true;
+        let unseen = self.turn.flags.any(Flags::RUNS_UNSEEN);
+        if code == PARSE_ERROR && self.turn.oks == 0 && !unseen && self.turn.command == Command::Query {
+            // Nothing ran, so nothing began.
+            self.pins = self.turn.before;
+            (self.turn.flags, self.turn.locking, self.turn.name) = (Flags::NONE, None, None);
+            if let Some(rare) = &mut self.rare {
+                rare.doubtful.clear();
+            }
+            return;
+        }
+        let may_insert = !matches!(self.turn.first, Word::Select | Word::Set | Word::Show);
+        if self.turn.runs_statement() && (may_insert || self.turn.flags.any(Flags::SETS_LAST_INSERT_ID)) {
+            // A failed insert may have generated an id.
+            self.last_insert_id = None;
+        }
+        if self.turn.certain {
+            self.undo_beginnings();
+        }
+    }
+
+    /// One statement failed that begins one thing or nothing: what was not pinned before is not pinned by it.
+    fn undo_beginnings(&mut self) {
+        let turn = &self.turn;
+        let mut undone =
+            vec![PinReason::GlobalReadLock, PinReason::InstanceLock, PinReason::Role, PinReason::ResourceGroup];
+        if turn.flags.any(Flags::XA_START) {
+            undone.push(PinReason::Xa);
+        }
+        for reason in undone {
+            if !turn.before.contains(reason) {
+                self.pins.remove(reason);
+            }
+        }
+    }
+
+    /// A statement was prepared.
+    pub fn observe_prepared(&mut self, statement_id: u32) {
+        let (flags, first) = (self.turn.flags, self.turn.first);
+        let rare = self.rare();
+        let unreported = std::mem::take(&mut rare.doubtful);
+        rare.statements.push(Prepared { id: statement_id, flags, first, unreported });
+        self.pins.insert(PinReason::PreparedStatement);
+        if !self.options.mariadb {
+            // The list of warnings is the preparation's by now; how long it is we were not told.
+            self.memory.forget_list();
+            self.warned = true;
+        }
+    }
+
+    /// COM_STMT_CLOSE was sent.
+    pub fn observe_closed(&mut self, statement_id: u32) {
+        let Some(rare) = &mut self.rare else { return };
+        rare.statements.retain(|statement| statement.id != statement_id);
+        if rare.statements.is_empty() {
+            self.pins.remove(PinReason::PreparedStatement);
+            self.pins.remove(PinReason::LongData);
+            self.pins.remove(PinReason::Cursor);
+        }
+    }
+
+    /// The turn is over: what must be asked on its backend before anybody else may have that.
+    ///
+    /// Call it again after each answer, until there is nothing left to ask.
+    pub fn end(&mut self) -> Followup {
+        if self.turn.open {
+            self.turn.open = false;
+            self.close_turn();
+        }
+        let Some(ask) = self.rare.as_ref().and_then(|rare| rare.asks.first()) else {
+            self.forget_rare();
+            return Followup::None;
+        };
+        let ask = ask.clone();
+        // The question would clear the list.
+        if self.warned && !self.memory.list_moved && self.memory.list.is_none() {
+            return Followup::Ask(Ask::Warnings);
+        }
+        Followup::Ask(ask)
+    }
+
+    /// The answer to a question of [`Session::end`] or [`Session::owes`]; `None` if it failed.
+    pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
+        match ask {
+            Ask::Warnings => self.memory.save(rows.unwrap_or_default()),
+            Ask::Variables(names) => {
+                if let Some(rare) = &mut self.rare {
+                    rare.asks.retain(|other| other != ask);
+                }
+                let row = rows.and_then(|rows| rows.into_iter().next()).unwrap_or_default();
+                if row.len() == names.len() {
+                    self.note_answers(names, &row);
+                } else {
+                    self.pins.insert(PinReason::Unexplained);
+                }
+            }
+        }
+        self.memory.moved();
+    }
+
+    fn close_turn(&mut self) {
+        self.end_counted();
+        self.end_plain();
+        let turn = &self.turn;
+        let did_something = turn.oks > 0 || !turn.failed;
+        let Some(rare) = &mut self.rare else { return };
+        let mut doubtful = std::mem::take(&mut rare.doubtful);
+        for at in 0..doubtful.len() {
+            let along = doubtful.get(at).map_or(&[][..], |name| linked(name));
+            doubtful.extend(along.iter().map(|name| Box::from(*name)));
+        }
+        doubtful.sort_unstable();
+        doubtful.dedup();
+        if !doubtful.is_empty() && did_something {
+            rare.asks.push(Ask::Variables(doubtful));
+        }
+    }
+
+    /// Pins that end with one statement of a known form.
+    fn end_plain(&mut self) {
+        let turn = &self.turn;
+        if turn.certainly_did(Flags::UNLOCK_TABLES) {
+            self.pins.remove(PinReason::GlobalReadLock);
+        }
+        if turn.certainly_did(Flags::UNLOCK_INSTANCE) {
+            self.pins.remove(PinReason::InstanceLock);
+        }
+        if turn.certainly_did(Flags::BACKUP_END) {
+            self.pins.remove(PinReason::BackupStage);
+        }
+        if turn.certainly_did(Flags::COMMIT | Flags::ROLLBACK) {
+            self.pins.remove(PinReason::AutocommitSavepoint);
+        }
+        // BEGIN is refused while an XA transaction is still bound to the connection.
+        if turn.certainly_did(Flags::XA_FINISH | Flags::BEGIN) && !turn.flags.any(Flags::XA_PREPARE) {
+            self.pins.remove(PinReason::Xa);
+        }
+        if turn.inserted && !turn.flags.any(Flags::SET_ONE_SHOT) {
+            self.pins.remove(PinReason::OneShotVariable);
+        }
+    }
+
+    /// Pins that end with the last of several things.
+    fn end_counted(&mut self) {
+        let turn = &self.turn;
+        let kinds = Flags::HANDLER_OPEN | Flags::PREPARE | Flags::CREATE_TEMPORARY | Flags::GET_LOCK;
+        if !turn.flags.any(kinds) && self.rare.is_none() {
+            return;
+        }
+        let schema = schema_seed(self.state.schema());
+        let table = turn.name.map(|name| name ^ schema);
+        let turn = &self.turn;
+        let rare = self.rare.get_or_insert_default();
+        let is = |flags| turn.flags.any(flags);
+        let known = |name: Option<u64>| name.filter(|_| turn.certain);
+
+        // One statement that failed has made nothing. (A lock is different: it may be held all the same.)
+        let made = |flag| is(flag) && !(turn.certain && turn.failed);
+        if made(Flags::HANDLER_OPEN) {
+            rare.handlers.add(turn.certain.then_some(0));
+        }
+        if made(Flags::PREPARE) {
+            rare.prepared.add_once(known(turn.name));
+        }
+        if made(Flags::CREATE_TEMPORARY) {
+            rare.tables.add_once(known(table));
+        }
+        // A table may have another name by now.
+        if turn.runs_statement() && matches!(turn.first, Word::Alter | Word::Rename | Word::Other) {
+            rare.tables.doubt();
+        }
+        match turn.locking {
+            Some(Locking::Get(name)) if turn.certain => rare.locks.add(Some(name)),
+            _ if is(Flags::GET_LOCK) => rare.locks.add(None),
+            _ => {}
+        }
+        if turn.certain && turn.succeeded() {
+            end_by_name(rare, &self.turn, table);
+        }
+        let gone = [
+            (rare.handlers.is_empty(), PinReason::Handler),
+            (rare.prepared.is_empty(), PinReason::TextPrepare),
+            (rare.tables.is_empty(), PinReason::TemporaryTable),
+            (rare.locks.is_empty(), PinReason::UserLock),
+        ];
+        for (_, reason) in gone.into_iter().filter(|(gone, _)| *gone) {
+            self.pins.remove(reason);
+        }
+    }
+
+    /// Gives the box back when nothing is in it.
+    fn forget_rare(&mut self) {
+        let in_use = |rare: &Rare| {
+            !(rare.statements.is_empty()
+                && rare.asks.is_empty()
+                && rare.doubtful.is_empty()
+                && [&rare.prepared, &rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
+        };
+        if !self.rare.as_deref().is_some_and(in_use) {
+            self.rare = None;
+        }
+    }
+}
+
+/// What a single statement of a known form, which succeeded, has taken away.
+fn end_by_name(rare: &mut Rare, turn: &Turn, table: Option<u64>) {
+    if turn.flags.any(Flags::HANDLER_CLOSE) {
+        rare.handlers.remove(0);
+    }
+    if let (true, Some(name)) = (turn.flags.any(Flags::DEALLOCATE), turn.name) {
+        rare.prepared.remove(name);
+    }
+    if let (true, Some(table)) = (turn.flags.any(Flags::DROP_TABLE), table) {
+        rare.tables.remove(table);
+    }
+    match turn.locking {
+        Some(Locking::Release(name)) => rare.locks.remove(name),
+        Some(Locking::ReleaseAll) => rare.locks.clear(),
+        _ => {}
+    }
+}
+
+/// A table's name means something only within the schema.
+fn schema_seed(schema: Option<&[u8]>) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    schema.unwrap_or_default().iter().fold(0x9e37_79b9_7f4a_7c15, step)
+}
+
+fn names(names: &Names) -> Vec<Box<str>> {
+    names.iter().map(Box::from).collect()
+}
+
+/// What a prepared statement may do: suspicions only, nothing is certain about it.
+fn effects_of(flags: Flags, first: Word) -> Effects {
+    Effects { flags, first, statements: 2, ..Effects::default() }
+}
