@@ -217,7 +217,7 @@ impl Client {
     }
 
     /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
-    /// server's. Afterwards nobody can take the backend for untouched.
+    /// server's.
     pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
         self.door.metrics.session.local_answers.inc();
         let text = self.argument().to_vec();
@@ -240,12 +240,9 @@ impl Client {
         };
         if !alive {
             lease.discard(CloseReason::Lost);
-        } else if self.is_pinned() {
-            self.lease = Some(lease);
-        } else {
-            lend::give_back(lease, 0);
+            return next;
         }
-        next
+        self.let_go(lease, next).await
     }
 }
 

@@ -105,7 +105,7 @@ impl Client {
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
         for _ in 0..EXCHANGES {
-            let mut lease = match self.lease.take() {
+            let lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     self.moved = false;
@@ -114,12 +114,12 @@ impl Client {
                 None => self.wait_for_lease().await?,
             };
             self.moved = lease.kind() != LeaseKind::Own;
-            if self.moved {
-                Box::pin(self.move_on()).await;
-            } else if self.loan.take().is_some() {
-                // Untouched: what was not known about it only mattered to others.
-                lease.state.last_insert_id = self.session.held().last_insert_id;
+            if !self.moved {
+                // Untouched: it holds what this session left, the list of warnings included.
+                self.loan = None;
+                return Ok((lease, Prefix::default()));
             }
+            Box::pin(self.move_on()).await;
             match plan(&lease.state, &self.session.held()) {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => {
