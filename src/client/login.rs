@@ -33,6 +33,8 @@ pub(super) struct Guest {
     pub(super) capabilities: CapabilityFlags,
     /// The collation number of the handshake.
     pub(super) collation: u16,
+    /// What the passwords of this connection are scrambled with.
+    pub(super) salt: Nonce,
     /// Its place among the user's clients.
     _slot: UserSlot,
 }
@@ -58,6 +60,8 @@ pub(super) struct Threshold<'a> {
     pub(super) host: &'a str,
     /// The session's number, for the pool.
     pub(super) owner: u64,
+    /// What passwords are scrambled with; made at the greeting.
+    pub(super) salt: Nonce,
 }
 
 /// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
@@ -72,7 +76,8 @@ pub(super) async fn log_in(
         Err(fault) => return Err(refuse(threshold, stream, 0, &fault, LoginResult::Backend).await),
     };
     let greeting = greeting(door, &facts, connection_id);
-    let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy(door, stream));
+    threshold.salt = salt();
+    let mut machine = ServerSide::new(greeting, threshold.salt, Arc::clone(&door.keys), policy(door, stream));
     let mut out = BytesMut::new();
     machine.greet(&mut out);
     follow(threshold, stream, &mut machine, Ok(Step::Read), out).await
@@ -115,7 +120,7 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
 }
 
 /// A salt without zero bytes, as servers make it.
-pub(super) fn salt() -> Nonce {
+fn salt() -> Nonce {
     std::array::from_fn(|_| rand::random_range(1..128))
 }
 
@@ -255,6 +260,7 @@ async fn admit(
         schema: request.schema.clone(),
         capabilities: request.capabilities,
         collation: request.collation,
+        salt: threshold.salt,
         _slot: slot,
     })
 }

@@ -271,6 +271,7 @@ impl Client {
             backend_deprecates_eof: lease.deprecates_eof(),
             client_tracks: self.tracks(),
             backend_tracks: lease.tracks(),
+            mariadb: self.session.mode().mariadb,
             status: self.status,
         };
         let order = Order {

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::Door;
-use crate::protocol::capability::StatusFlags;
+use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
@@ -110,7 +110,7 @@ impl Witness for Watch<'_> {
             }
             Body::Text => {}
         }
-        self.status.remove(StatusFlags::SERVER_MORE_RESULTS_EXISTS | StatusFlags::SERVER_SESSION_STATE_CHANGED);
+        self.status.remove(OF_ONE_STATEMENT);
     }
 
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
