@@ -6,7 +6,7 @@ use super::{Backend, QueryError};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::protocol::frame::write_packet;
-use crate::session::{BackendState, Charset, Interner, Restore, StateSpec};
+use crate::session::{BackendState, Interner, Restore, StateSpec};
 
 /// Packets to go out in front of a client's command, and how many answers they will get.
 #[derive(Debug, Default)]
@@ -57,26 +57,24 @@ impl Backend {
     pub(super) async fn revive(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.arm_flags().await?;
         self.arm_trackers().await?;
-        let charset = self.read_charset().await?;
-        self.forget(interner, charset);
+        let initial = self.read_state().await?;
+        self.forget(interner, initial);
         Ok(())
     }
 
-    /// What two flags of the handshake set in a session: MySQL sets it again in a reset, MariaDB does not.
+    /// What a flag of the handshake sets in a session: MySQL sets it again in a reset, MariaDB does not. (The other one,
+    /// CLIENT_IGNORE_SPACE, is part of `sql_mode`, and that is part of a session's state.)
     async fn arm_flags(&mut self) -> Result<(), QueryError> {
-        if self.capabilities.contains(CapabilityFlags::CLIENT_IGNORE_SPACE) {
-            self.query("SET SESSION sql_mode=CONCAT(@@sql_mode, ',IGNORE_SPACE')").await?;
-        }
         if self.capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE) {
             self.query("SET SESSION wait_timeout=@@interactive_timeout").await?;
         }
         Ok(())
     }
 
-    /// The server's session was reset: it has these character sets, the schema it had, and nothing else.
-    pub fn forget(&mut self, interner: &Interner, charset: Charset) {
+    /// The server's session was reset: it has this, the schema it had, and nothing else.
+    fn forget(&mut self, interner: &Interner, initial: StateSpec) {
         let schema = self.state.state.spec().schema.clone();
-        let state = interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        let state = interner.intern(StateSpec { schema, ..initial });
         self.state = BackendState::fresh(state, self.state.multi_statements);
         self.loan = None;
     }

@@ -112,8 +112,7 @@ impl Client {
             return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
         }
         let schema = self.session.state().schema().map(Into::into);
-        let charset = lease.state.state.charset().clone();
-        let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        let state = self.door.interner.intern(StateSpec { schema, ..lease.state.state.spec().clone() });
         self.session.reset(state);
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");

@@ -18,7 +18,7 @@ use crate::protocol::command::Command;
 use crate::protocol::handshake::{
     Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
 };
-use crate::session::{Options, Session, StateSpec};
+use crate::session::{Options, Session, StateSpec, Value};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -100,13 +100,16 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
     let mariadb = facts.as_ref().is_some_and(|facts| facts.mariadb);
     let charset = facts.as_ref().map(|facts| facts.charset(guest.collation)).unwrap_or_default();
     let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
-    let state = door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(guest.capabilities));
+    let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
+    let state = door.interner.intern(StateSpec { schema, charset, variables });
+    let has = |word: &str| sql_mode.iter().flat_map(|mode| mode.split(',')).any(|mode| mode == word);
     let options = Options {
         mariadb,
         multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
-        ansi_quotes: facts.as_ref().is_some_and(|facts| facts.has_mode("ANSI_QUOTES")),
-        no_backslash_escapes: facts.as_ref().is_some_and(|facts| facts.has_mode("NO_BACKSLASH_ESCAPES")),
+        ansi_quotes: has("ANSI_QUOTES"),
+        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
     };
     Session::new(state, Arc::clone(&door.interner), options)
 }
@@ -236,7 +239,7 @@ async fn admit(
         door.users.unproven_account(&request.user, password)
     };
     let class = Class::new(Arc::clone(&account), request.capabilities);
-    let known = door.connector.facts().is_some_and(|facts| facts.is_complete());
+    let known = door.connector.is_sure();
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;

@@ -61,7 +61,7 @@ impl Client {
         self.session.begin(command, effects_of);
         let option = self.argument().first().copied();
         let mut traffic = Traffic::default();
-        let relayed = self.relay(&mut lease, command, effects.is_none(), prefix, &mut traffic).await;
+        let relayed = self.relay(&mut lease, command, effects.as_ref(), prefix, &mut traffic).await;
         self.count(&traffic, started);
         if let Err(broken) = relayed {
             return Box::pin(self.broken(lease, broken)).await;
@@ -259,7 +259,7 @@ impl Client {
         &mut self,
         lease: &mut Lease<Server>,
         command: Command,
-        streamed: bool,
+        effects: Option<&Effects>,
         prefix: Prefix,
         traffic: &mut Traffic,
     ) -> Result<(), Broken> {
@@ -280,7 +280,7 @@ impl Client {
         let backend = &mut **lease;
         let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
         let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door.metrics, streamed);
+        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door, command, effects);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         relayed

@@ -3,6 +3,7 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+mod globals;
 mod login;
 mod schema;
 mod support;

@@ -128,32 +128,35 @@ on_both!(a_backend_that_left_its_schema_has_nothing_of_its_last_session, one_bac
 });
 
 on_both!(
-/// What a connection was opened for outlives the change: its flags, and what COM_SET_OPTION said.
-a_backend_that_left_its_schema_is_of_its_class_still, one_backend, |t| async move {
-    let flags = CapabilityFlags::CLIENT_FOUND_ROWS
-        | CapabilityFlags::CLIENT_IGNORE_SPACE
-        | CapabilityFlags::CLIENT_MULTI_STATEMENTS;
-    let (mut with, mut without) = (t.client_as(&t.app().with(flags)).await, t.client_as(&nowhere().with(flags)).await);
-    with.query("CREATE TABLE mine (id INT PRIMARY KEY, n INT)").await.expect_ok();
-    with.query("INSERT INTO mine VALUES (1, 7)").await.expect_ok();
-    let update = format!("UPDATE {}.mine SET n=7", t.schema);
-    for _ in 0..3 {
-        for client in [&mut with, &mut without] {
-            assert_eq!(client.query(&update).await.ok().affected_rows, 1, "found, though not changed");
-            assert_eq!(client.one("SELECT FIND_IN_SET('IGNORE_SPACE', @@sql_mode) > 0").await, "1");
-            assert_eq!(client.query("SELECT 1; SELECT 2").await.rows().len(), 2);
-            client.command(Command::SetOption, &[1, 0]).await.expect_ok();
-            client.query("SELECT 1; SELECT 2").await.expect_error(1064);
-            client.command(Command::SetOption, &[0, 0]).await.expect_ok();
+    /// What a connection was opened for outlives the change: its flags, and what COM_SET_OPTION said.
+    a_backend_that_left_its_schema_is_of_its_class_still,
+    one_backend,
+    |t| async move {
+        let flags = CapabilityFlags::CLIENT_FOUND_ROWS
+            | CapabilityFlags::CLIENT_IGNORE_SPACE
+            | CapabilityFlags::CLIENT_MULTI_STATEMENTS;
+        let (mut with, mut without) = (t.client_as(&t.app().with(flags)).await, t.client_as(&nowhere().with(flags)).await);
+        with.query("CREATE TABLE mine (id INT PRIMARY KEY, n INT)").await.expect_ok();
+        with.query("INSERT INTO mine VALUES (1, 7)").await.expect_ok();
+        let update = format!("UPDATE {}.mine SET n=7", t.schema);
+        for _ in 0..3 {
+            for client in [&mut with, &mut without] {
+                assert_eq!(client.query(&update).await.ok().affected_rows, 1, "found, though not changed");
+                assert_eq!(client.one("SELECT FIND_IN_SET('IGNORE_SPACE', @@sql_mode) > 0").await, "1");
+                assert_eq!(client.query("SELECT 1; SELECT 2").await.rows().len(), 2);
+                client.command(Command::SetOption, &[1, 0]).await.expect_ok();
+                client.query("SELECT 1; SELECT 2").await.expect_error(1064);
+                client.command(Command::SetOption, &[0, 0]).await.expect_ok();
+            }
+            // Off for one, on for the other.
+            with.command(Command::SetOption, &[1, 0]).await.expect_ok();
+            assert_eq!(without.query("SELECT 1; SELECT 2").await.rows().len(), 2);
+            with.query("SELECT 1; SELECT 2").await.expect_error(1064);
+            with.command(Command::SetOption, &[0, 0]).await.expect_ok();
         }
-        // Off for one, on for the other.
-        with.command(Command::SetOption, &[1, 0]).await.expect_ok();
-        assert_eq!(without.query("SELECT 1; SELECT 2").await.rows().len(), 2);
-        with.query("SELECT 1; SELECT 2").await.expect_error(1064);
-        with.command(Command::SetOption, &[0, 0]).await.expect_ok();
+        assert_opened(&t, 1.0);
     }
-    assert_opened(&t, 1.0);
-});
+);
 
 on_both!(a_backend_that_was_reset_is_of_its_class_still, one_backend, |t| async move {
     let flags = CapabilityFlags::CLIENT_IGNORE_SPACE;
@@ -200,18 +203,21 @@ on_both!(a_session_whose_schema_was_dropped_by_another_can_go_on, one_backend, |
 });
 
 on_both!(
-/// Whoever polls in vain costs nobody a connection.
-a_session_whose_schema_is_gone_does_not_empty_the_pool, one_backend, |t| async move {
-    let schema = another_schema(&t).await;
-    let mut lost = t.client_as(&Login { schema: Some(schema.clone()), ..Login::app() }).await;
-    let mut other = t.client().await;
-    drop_schema(&t, &schema).await;
-    for _ in 0..20 {
-        assert_eq!(whereabouts(&mut other).await, t.schema);
-        lost.query("SELECT 1").await.expect_error(1049);
+    /// Whoever polls in vain costs nobody a connection.
+    a_session_whose_schema_is_gone_does_not_empty_the_pool,
+    one_backend,
+    |t| async move {
+        let schema = another_schema(&t).await;
+        let mut lost = t.client_as(&Login { schema: Some(schema.clone()), ..Login::app() }).await;
+        let mut other = t.client().await;
+        drop_schema(&t, &schema).await;
+        for _ in 0..20 {
+            assert_eq!(whereabouts(&mut other).await, t.schema);
+            lost.query("SELECT 1").await.expect_error(1049);
+        }
+        assert_opened(&t, 1.0);
     }
-    assert_opened(&t, 1.0);
-});
+);
 
 on_both!(who_drops_its_own_schema_is_in_none, one_backend, |t| async move {
     let schema = another_schema(&t).await;

@@ -98,6 +98,14 @@ impl Setup {
         self.direct(&Login::admin()).await
     }
 
+    /// The administrator, who alone may change global variables as long as this connection is open: other tests, other
+    /// runs of the tests on the same server too, wait.
+    pub(crate) async fn master(&self) -> Wire {
+        let mut admin = self.admin().await;
+        assert_eq!(admin.one("SELECT GET_LOCK('myriad.tests.globals', 120)").await, "1");
+        admin
+    }
+
     /// One gauge or counter of the proxy, as its page would show it; 0 if it was never touched.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         self.metrics
@@ -140,6 +148,8 @@ fn config(server: SocketAddr) -> Config {
     config.server.listen = vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))];
     config.server.drain_timeout = Duration::from_secs(5);
     config.backend.servers = vec![Endpoint { host: server.ip().to_string(), port: server.port() }];
+    // Tests that change a global variable must not disturb the others.
+    config.backend.globals_interval = Duration::ZERO;
     config.pool.max_connections = 2;
     config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let user = |name: &str, password: &str| User {
