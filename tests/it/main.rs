@@ -5,6 +5,7 @@
 
 mod bytes;
 mod globals;
+mod interner;
 mod login;
 mod schema;
 mod sharing;

@@ -112,6 +112,14 @@ impl Setup {
         self.direct(&Login::admin()).await
     }
 
+    /// The administrator, who alone may change global variables as long as this connection is open: other tests, other
+    /// runs of the tests on the same server too, wait.
+    pub(crate) async fn master(&self) -> Wire {
+        let mut admin = self.admin().await;
+        assert_eq!(admin.one("SELECT GET_LOCK('myriad.tests.globals', 120)").await, "1");
+        admin
+    }
+
     /// One gauge or counter of the proxy, as its page would show it; 0 if it was never touched.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         self.metrics
