@@ -223,13 +223,14 @@ impl Client {
             return Ok(lease);
         }
         self.gauge.enter(ClientState::Waiting);
+        self.buffer.park();
         let taken = {
             let mut taking = Box::pin(lend::take(&door, &class, owner, state));
             poll_fn(|cx| {
                 if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
                     return Poll::Ready(Ok(taken));
                 }
-                while !self.buffer.is_full() {
+                while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
                     match self.buffer.poll_fill(cx, &mut self.stream) {
                         Poll::Ready(Ok(0)) => return Poll::Ready(Err(Goodbye::Closed)),
                         Poll::Ready(Ok(_)) => {}
