@@ -3,7 +3,9 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+mod kills;
 mod login;
+mod pins;
 mod sharing;
 mod state;
 mod support;

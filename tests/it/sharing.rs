@@ -94,7 +94,8 @@ on_both!(found_rows_are_ones_own, one_backend, |t| async move {
     let mut twin = Twin::new(&t, &t.app()).await;
     twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (2), (3), (4), (5)"]).await;
     let found = "SELECT FOUND_ROWS()";
-    for sql in ["SELECT n FROM t", "SELECT n FROM t LIMIT 2", "SELECT n FROM t WHERE n > 7", "SELECT 1 UNION SELECT 2"] {
+    for sql in ["SELECT n FROM t", "SELECT n FROM t LIMIT 2", "SELECT n FROM t WHERE n > 7", "SELECT 1 UNION SELECT 2"]
+    {
         twin.queries(&[sql, found, found]).await;
     }
     for limit in [1, 3] {
@@ -145,7 +146,8 @@ on_both!(warnings_are_ones_own, one_backend, |t| async move {
         ] {
             twin.queries(&[cause, question, question]).await;
         }
-        twin.queries(&[cause, "SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS", "SELECT @@warning_count"]).await;
+        twin.queries(&[cause, "SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS", "SELECT @@warning_count"])
+            .await;
     }
 });
 

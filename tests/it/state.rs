@@ -86,33 +86,38 @@ on_both!(safe_updates_are_safe_for_whoever_wants_them, one_backend, |t| async mo
     careless.query("UPDATE t SET m = m + 1").await.expect_ok();
 });
 
-on_both!(a_session_outlives_its_backend, |config| {
-    one_backend(config);
-    own_backends(config);
-}, |t| async move {
-    let state = state(t.kind);
-    let mut client = t.client().await;
-    client.query(&format!("CREATE DATABASE {}", t.tenant(1))).await.expect_ok();
-    let mut other = t.client().await;
-    for sql in SETTINGS.iter().filter(|sql| !sql.contains("autocommit")) {
-        client.query(sql).await.expect_ok();
+on_both!(
+    a_session_outlives_its_backend,
+    |config| {
+        one_backend(config);
+        own_backends(config);
+    },
+    |t| async move {
+        let state = state(t.kind);
+        let mut client = t.client().await;
+        client.query(&format!("CREATE DATABASE {}", t.tenant(1))).await.expect_ok();
+        let mut other = t.client().await;
+        for sql in SETTINGS.iter().filter(|sql| !sql.contains("autocommit")) {
+            client.query(sql).await.expect_ok();
+        }
+        client.query(&format!("USE {}", t.tenant(1))).await.expect_ok();
+        let own = row(&mut client, &state).await;
+        let usual = row(&mut other, &state).await;
+        for round in 1..=3 {
+            t.kill_backends().await;
+            assert_eq!(row(&mut client, &state).await, own, "round {round}");
+            t.kill_backends().await;
+            assert_eq!(row(&mut other, &state).await, usual, "round {round}");
+        }
+        assert_eq!(t.metric("myriad_backend_closes_total", Some("lost")), 6.0);
     }
-    client.query(&format!("USE {}", t.tenant(1))).await.expect_ok();
-    let own = row(&mut client, &state).await;
-    let usual = row(&mut other, &state).await;
-    for round in 1..=3 {
-        t.kill_backends().await;
-        assert_eq!(row(&mut client, &state).await, own, "round {round}");
-        t.kill_backends().await;
-        assert_eq!(row(&mut other, &state).await, usual, "round {round}");
-    }
-    assert_eq!(t.metric("myriad_backend_closes_total", Some("lost")), 6.0);
-});
+);
 
 on_both!(a_value_is_put_back_from_a_user_variable, one_backend, |t| async move {
     let mut twin = Twin::new(&t, &t.app()).await;
     twin.query("SET time_zone = '-3:30'").await;
-    for sql in ["SET @old = @@time_zone", "SET time_zone = '+1:00'", "SELECT @@time_zone, @old", "SET time_zone = @old"] {
+    for sql in ["SET @old = @@time_zone", "SET time_zone = '+1:00'", "SELECT @@time_zone, @old", "SET time_zone = @old"]
+    {
         twin.query_and_keep(sql).await;
     }
     let reply = twin.query_and_keep("SELECT @@time_zone, @old").await;

@@ -32,7 +32,8 @@ impl Twin {
         let twin_schema = t.twin_schema();
         let mut intruder = t.client().await;
         intruder.query(&format!("CREATE DATABASE IF NOT EXISTS {twin_schema}")).await.expect_ok();
-        let table = "CREATE TABLE IF NOT EXISTS intruder (n INT AUTO_INCREMENT PRIMARY KEY, m INT) AUTO_INCREMENT = 700000";
+        let table =
+            "CREATE TABLE IF NOT EXISTS intruder (n INT AUTO_INCREMENT PRIMARY KEY, m INT) AUTO_INCREMENT = 700000";
         intruder.query(table).await.expect_ok();
         let there = |schema: &str| Login { schema: Some(schema.to_owned()), ..login.clone() };
         let proxied = t.client_as(&there(&t.schema)).await;
