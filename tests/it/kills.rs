@@ -1,7 +1,7 @@
 //! KILL: hits whoever it is aimed at, by the id that the greeting showed, and nobody else.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
@@ -9,29 +9,33 @@ use tokio::task::JoinSet;
 use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend, own_backends};
 
 /// How often a kill races with the end of a statement.
-const ROUNDS: usize = 400;
+const ROUNDS: u64 = 500;
 
 on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
     let mut killer = t.client().await;
     let mut victim = t.client().await;
     let id = victim.id;
     // These take over the victim's backend as soon as it has it no more.
-    let bystanders = bystanders(&t, 4);
+    let bystanders = bystanders(&t, 3);
     let mut interrupted = 0;
     for round in 0..ROUNDS {
-        let kill = async {
-            // From at once to later than the statement's end.
-            tokio::time::sleep(Duration::from_micros((round as u64 * 37) % 1500)).await;
-            killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
-        };
         let statement = async {
-            let reply = victim.query("SELECT SLEEP(0.0005), 'mine'").await;
+            let reply = victim.query("SELECT SLEEP(0.001), 'mine'").await;
             let again = victim.query("SELECT 'mine'").await;
             (reply, again)
         };
-        let ((), (reply, again)) = tokio::join!(kill, statement);
+        // From at once to later than the statement's end; finer than the runtime's timer.
+        let delay = Duration::from_micros((round * 37) % 2_500);
+        let kill = async {
+            let begin = Instant::now();
+            while begin.elapsed() < delay {
+                tokio::task::yield_now().await;
+            }
+            killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+        };
+        let ((reply, again), ()) = tokio::join!(statement, kill);
         for reply in [reply, again] {
-            interrupted += usize::from(was_interrupted(&reply, "mine"));
+            interrupted += u64::from(was_interrupted(&reply, "mine"));
         }
     }
     end(bystanders).await;

@@ -3,6 +3,7 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+mod dialects;
 mod kills;
 mod login;
 mod pins;
