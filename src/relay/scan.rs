@@ -20,6 +20,8 @@ pub(super) struct Scan {
     dialect: Dialect,
     /// Bytes of the current frame that pass unseen.
     blind: usize,
+    /// When they have passed, the client must send a file.
+    file_wanted: bool,
     /// What an old client gets instead of the backend's bytes; unused if the dialects agree.
     pub(super) out: BytesMut,
     /// How many packets the client has seen more than the backend sent.
@@ -48,6 +50,7 @@ impl Scan {
             reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks),
             dialect,
             blind: 0,
+            file_wanted: false,
             out: BytesMut::new(),
             shift: 0,
             owes_eof: false,
@@ -81,6 +84,9 @@ impl Scan {
             if self.blind > 0 {
                 return Ok((at, Pause::More));
             }
+            if std::mem::take(&mut self.file_wanted) {
+                return Ok((at, Pause::Infile));
+            }
             if self.reply.is_done() {
                 return Ok((at, Pause::Done));
             }
@@ -107,11 +113,7 @@ impl Scan {
                 }
                 return Ok((at, Pause::More));
             }
-            let (len, infile) = self.whole(buffer, at, class, header, witness)?;
-            at += HEADER + len;
-            if infile {
-                return Ok((at, Pause::Infile));
-            }
+            at += HEADER + self.whole(buffer, at, class, header, witness)?;
         }
     }
 
@@ -129,7 +131,9 @@ impl Scan {
 
     /// A packet of which only the header matters.
     fn pass(&mut self, at: usize, class: Class, header: Header) -> Result<usize, TurnError> {
-        let columns_end = matches!(self.reply.accept(class, header, &[])?, Event::ColumnsEnd);
+        let event = self.reply.accept(class, header, &[])?;
+        let columns_end = event == Event::ColumnsEnd;
+        self.file_wanted = event == Event::LocalInfile;
         if self.dialect.translates() {
             self.pay_eof(header.seq, self.dialect.status);
             let moved = Header { len: header.len, seq: header.seq.wrapping_add(self.shift) };
@@ -142,8 +146,7 @@ impl Scan {
         Ok(at)
     }
 
-    /// A packet that must be seen as a whole. Returns the payload's length as it now stands in the buffer, and
-    /// whether a file must be sent.
+    /// A packet that must be seen as a whole. Returns the payload's length as it now stands in the buffer.
     fn whole<W: Witness>(
         &mut self,
         buffer: &mut Buffer,
@@ -151,15 +154,13 @@ impl Scan {
         class: Class,
         header: Header,
         witness: &mut W,
-    ) -> Result<(usize, bool), TurnError> {
+    ) -> Result<usize, TurnError> {
         let payload = buffer.data().get(at + HEADER..at + HEADER + header.len).unwrap_or_default();
-        let mut infile = false;
         let mut replaced = None;
         let mut columns_end = false;
         match self.reply.accept(class, header, payload)? {
-            Event::Forward | Event::Eof(_) => {}
+            Event::Forward | Event::Eof(_) | Event::LocalInfile => {}
             Event::ColumnsEnd => columns_end = true,
-            Event::LocalInfile => infile = true,
             Event::Prepared(prepared) => witness.prepared(&prepared),
             Event::End(end) => {
                 witness.end(&end);
@@ -169,9 +170,9 @@ impl Scan {
         if self.dialect.translates() {
             self.translate(header.seq, class, payload, replaced.as_deref());
             self.owes_eof = columns_end;
-            return Ok((header.len, infile));
+            return Ok(header.len);
         }
-        let Some(new) = replaced else { return Ok((header.len, infile)) };
+        let Some(new) = replaced else { return Ok(header.len) };
         if new.len() > header.len {
             return Err(TurnError::BackendMalformed("an OK packet that does not get smaller without its trackers"));
         }
@@ -180,7 +181,7 @@ impl Scan {
         if let Some(front) = buffer.data_mut().get_mut(at..at + HEADER) {
             front.copy_from_slice(&smaller.encode());
         }
-        Ok((new.len(), infile))
+        Ok(new.len())
     }
 
     /// What the client gets instead of the end of a result, if not the same.
