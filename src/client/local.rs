@@ -111,7 +111,7 @@ impl Client {
             Some(facts) if facts.mariadb => facts.charset(self.guest.collation),
             _ => lease.state.state.charset().clone(),
         };
-        let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
@@ -140,7 +140,7 @@ impl Client {
         let greeting = login::greeting(&self.door, &facts, self.registered.entry.id);
         let policy = login::policy(&self.door, &self.stream);
         let keys = Arc::clone(&self.door.keys);
-        let mut machine = ServerSide::new(greeting, login::salt(), keys, policy);
+        let mut machine = ServerSide::new(greeting, self.guest.salt, keys, policy);
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
@@ -149,6 +149,7 @@ impl Client {
             buffer: &mut self.buffer,
             host: &self.host,
             owner: u64::from(self.registered.entry.id),
+            salt: self.guest.salt,
         };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
@@ -215,7 +216,7 @@ impl Client {
     }
 
     /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
-    /// server's. Afterwards nobody can take the backend for untouched.
+    /// server's.
     pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
         self.door.metrics.session.local_answers.inc();
         if !self.is_pinned() && !self.pay(&mut lease).await {

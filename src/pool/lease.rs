@@ -41,6 +41,16 @@ impl<C: Connector> Lease<C> {
         }
     }
 
+    /// After [`Pool::inspect`]: back to where it was, in this state.
+    pub fn inspected(mut self, state: u64) {
+        if let Some(conn) = self.conn.take() {
+            self.pool.locked(|inner| {
+                inner.park(self.slot, conn);
+                inner.admission.inspected(self.slot, state, now());
+            });
+        }
+    }
+
     /// Closes the connection and frees its room.
     pub fn discard(mut self, reason: CloseReason) {
         self.end(reason);

@@ -46,6 +46,18 @@ pub const CLASS_FLAGS: CapabilityFlags = CapabilityFlags::CLIENT_FOUND_ROWS
     .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
     .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS);
 
+/// Status flags that tell of one statement, and not of the session: servers clear them before the next command.
+pub const OF_ONE_STATEMENT: StatusFlags = StatusFlags::SERVER_MORE_RESULTS_EXISTS
+    .union(StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED)
+    .union(StatusFlags::SERVER_STATUS_NO_INDEX_USED)
+    .union(StatusFlags::SERVER_STATUS_CURSOR_EXISTS)
+    .union(StatusFlags::SERVER_STATUS_LAST_ROW_SENT)
+    .union(StatusFlags::SERVER_STATUS_DB_DROPPED)
+    .union(StatusFlags::SERVER_STATUS_METADATA_CHANGED)
+    .union(StatusFlags::SERVER_QUERY_WAS_SLOW)
+    .union(StatusFlags::SERVER_PS_OUT_PARAMS)
+    .union(StatusFlags::SERVER_SESSION_STATE_CHANGED);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 
 use super::Witness;
 use crate::protocol::capability::StatusFlags;
+use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::ok::OkPacket;
 
 /// The dialects of both ends of a turn.
@@ -17,6 +18,8 @@ pub struct Dialect {
     pub client_tracks: bool,
     /// The backend speaks CLIENT_SESSION_TRACK.
     pub backend_tracks: bool,
+    /// The server is MariaDB.
+    pub mariadb: bool,
     /// The session's status flags before this turn, for EOF packets that must be made up.
     pub status: StatusFlags,
 }
@@ -25,6 +28,16 @@ impl Dialect {
     /// Must EOF packets be put in, and sequence numbers be moved?
     pub(super) fn translates(self) -> bool {
         self.backend_deprecates_eof && !self.client_deprecates_eof
+    }
+
+    /// What ends rows for an old client, where `eof` says the same as the server's OK. MySQL tells old clients only in
+    /// front of the row that these are OUT parameters and that more follows.
+    pub(super) fn last_eof(self, eof: EofPacket) -> EofPacket {
+        if self.mariadb || !eof.status.contains(StatusFlags::SERVER_PS_OUT_PARAMS) {
+            return eof;
+        }
+        let told = StatusFlags::SERVER_PS_OUT_PARAMS | StatusFlags::SERVER_MORE_RESULTS_EXISTS;
+        EofPacket { status: eof.status - told, ..eof }
     }
 
     /// Writes to `out` what the client gets instead of this OK packet; false if it may have it as it is.

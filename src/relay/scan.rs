@@ -45,9 +45,9 @@ pub(super) enum Pause {
 }
 
 impl Scan {
-    pub(super) fn new(kind: ReplyKind, dialect: Dialect) -> Self {
+    pub(super) fn new(kind: ReplyKind, dialect: Dialect, command_seq: u8) -> Self {
         Self {
-            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks),
+            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command_seq),
             dialect,
             blind: 0,
             file_wanted: false,
@@ -200,7 +200,8 @@ impl Scan {
 
     /// Appends a whole packet for an old client.
     fn translate(&mut self, seq: u8, class: Class, payload: &[u8], replaced: Option<&[u8]>) {
-        match (class, replaced.and_then(|new| EofPacket::parse(new).ok())) {
+        let end = replaced.and_then(|new| EofPacket::parse(new).ok());
+        match (class, end) {
             // A cursor's columns end with the packet that also ends the reply: one EOF serves.
             (Class::RowsEnd, Some(eof))
                 if self.owes_eof && eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) =>
@@ -214,8 +215,11 @@ impl Scan {
             _ => self.pay_eof(seq, self.dialect.status),
         }
         self.guessed = None;
-        let new = replaced.unwrap_or(payload);
-        packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| out.extend_from_slice(new));
+        let dialect = self.dialect;
+        packet_with(&mut self.out, seq.wrapping_add(self.shift), |out| match end {
+            Some(eof) => dialect.last_eof(eof).encode(out),
+            None => out.extend_from_slice(replaced.unwrap_or(payload)),
+        });
     }
 
     /// The result's end has come while the EOF behind its columns is still here: it gets the same status.

@@ -238,6 +238,8 @@ fn config(server: SocketAddr) -> Config {
     config.server.listen = vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))];
     config.server.drain_timeout = Duration::from_secs(5);
     config.backend.servers = vec![Endpoint { host: server.ip().to_string(), port: server.port() }];
+    // Tests that change a global variable must not disturb the others.
+    config.backend.globals_interval = Duration::ZERO;
     config.pool.max_connections = 2;
     config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let user = |name: &str, password: &str| User {

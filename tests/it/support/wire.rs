@@ -4,18 +4,22 @@ use std::io;
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use myriad::protocol::auth::Secret;
+use myriad::config::BackendTls;
+use myriad::net::{Stream, tls};
+use myriad::protocol::auth::{Nonce, Plugin, Secret, caching_sha2, native, rsa};
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::protocol::frame::{HEADER, Header, write_packet};
-use myriad::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, TlsWish};
+use myriad::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
+use myriad::protocol::packet::auth_switch::{AuthMoreData, AuthSwitch};
 use myriad::protocol::packet::column::text_row;
 use myriad::protocol::packet::err::ErrPacket;
 use myriad::protocol::packet::ok::OkPacket;
 use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::response::{Class, Event, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpSocket;
+use tokio_rustls::TlsConnector;
 
 /// How to log in.
 #[derive(Clone, Debug)]
@@ -25,12 +29,20 @@ pub(crate) struct Login {
     pub(crate) schema: Option<String>,
     pub(crate) capabilities: CapabilityFlags,
     pub(crate) collation: u8,
+    pub(crate) tls: TlsWish,
 }
 
 impl Login {
     /// The usual user, with what a modern driver asks for.
     pub(crate) fn app() -> Self {
-        Self { user: "app", password: "app-secret", schema: Some("test".into()), capabilities: modern(), collation: 45 }
+        Self {
+            user: "app",
+            password: "app-secret",
+            schema: Some("test".into()),
+            capabilities: modern(),
+            collation: 45,
+            tls: TlsWish::Off,
+        }
     }
 
     pub(crate) fn admin() -> Self {
@@ -64,12 +76,16 @@ fn modern() -> CapabilityFlags {
 
 /// One connection.
 pub(crate) struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     read: BytesMut,
     /// The id in the greeting.
     pub(crate) id: u32,
     /// The version in the greeting.
     pub(crate) version: Vec<u8>,
+    /// The greeting itself, once it has come.
+    pub(crate) greeting: Option<ServerGreeting>,
+    /// The packet that ended the login.
+    pub(crate) welcome: (u8, Bytes),
     pub(crate) capabilities: CapabilityFlags,
     /// Every byte travels in a segment of its own.
     pub(crate) split: bool,
@@ -88,17 +104,29 @@ pub(crate) struct Packets {
 impl Wire {
     /// Connects and logs in.
     pub(crate) async fn connect(address: SocketAddr, login: &Login) -> Result<Self, LoginError> {
+        let mut wire = Self::open(address).await;
+        wire.log_in(login).await?;
+        Ok(wire)
+    }
+
+    /// Connects, and leaves the rest to the caller.
+    pub(crate) async fn open(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_nodelay(true).expect("no delay");
         let stream = socket.connect(address).await.expect("somebody listens");
-        let mut wire = Self {
-            stream,
+        Self {
+            stream: Stream::Tcp(stream),
             read: BytesMut::new(),
             id: 0,
             version: Vec::new(),
-            capabilities: login.capabilities,
+            greeting: None,
+            welcome: (0, Bytes::new()),
+            capabilities: CapabilityFlags::empty(),
             split: false,
-        };
+        }
+    }
+
+    async fn log_in(&mut self, login: &Login) -> Result<(), LoginError> {
         let mut conversation = ClientSide::new(LoginSpec {
             user: login.user.to_owned(),
             password: Secret::from(login.password),
@@ -106,25 +134,91 @@ impl Wire {
             collation: login.collation,
             capabilities: login.capabilities,
             attributes: Vec::new(),
-            tls: TlsWish::Off,
+            tls: login.tls,
         });
         let mut out = BytesMut::new();
         loop {
-            let (header, payload) = wire.frame().await.map_err(|_| LoginError::OutOfTurn)?;
+            let (header, payload) = self.frame().await.map_err(|_| LoginError::OutOfTurn)?;
             let step = conversation.receive(header.seq, &payload, &mut out);
-            wire.stream.write_all(&out).await.expect("the other end listens");
+            self.write(&out).await;
             out.clear();
             match step? {
                 ClientStep::Read => {}
-                ClientStep::Done => break,
-                ClientStep::StartTls => unreachable!("TLS is off"),
+                ClientStep::Done => {
+                    self.welcome = (header.seq, payload);
+                    break;
+                }
+                ClientStep::StartTls => {
+                    self.start_tls().await;
+                    conversation.tls_done(&mut out);
+                    self.write(&out).await;
+                    out.clear();
+                }
             }
         }
         let greeting = conversation.greeting().expect("a greeting");
-        wire.id = greeting.connection_id;
-        wire.version = greeting.version.clone();
-        wire.capabilities = conversation.capabilities();
-        Ok(wire)
+        self.id = greeting.connection_id;
+        self.version = greeting.version.clone();
+        self.greeting = Some(greeting.clone());
+        self.capabilities = conversation.capabilities();
+        Ok(())
+    }
+
+    /// TLS from here on; whoever answers is believed.
+    async fn start_tls(&mut self) {
+        let settings = BackendTls::default();
+        let connector = TlsConnector::from(tls::client_config(&settings).expect("TLS without a CA"));
+        let name = tls::server_name(&settings, "localhost").expect("a name");
+        let plain = std::mem::replace(&mut self.stream, Stream::Lost);
+        self.stream = plain.connect_tls(&connector, name).await.expect("the other end speaks TLS");
+    }
+
+    /// Runs COM_CHANGE_USER; what the login asks for beyond user, password, schema and collation stays as it was.
+    pub(crate) async fn change_user(&mut self, login: &Login) -> Result<(), LoginError> {
+        let greeting = self.greeting.as_ref().expect("a greeting");
+        let (plugin, nonce) = (greeting.plugin.clone(), greeting.nonce);
+        let reply = scramble(&plugin, login.password, &nonce);
+        let mut packet = vec![Command::ChangeUser.byte()];
+        packet.extend_from_slice(login.user.as_bytes());
+        packet.extend_from_slice(&[0, u8::try_from(reply.len()).expect("a short reply")]);
+        packet.extend_from_slice(&reply);
+        packet.extend_from_slice(login.schema.as_deref().unwrap_or_default().as_bytes());
+        packet.extend_from_slice(&[0, login.collation, 0]);
+        packet.extend_from_slice(plugin.name());
+        packet.push(0);
+        let mut out = BytesMut::new();
+        write_packet(&mut out, 0, &packet);
+        let mut nonce = nonce;
+        loop {
+            self.write(&out).await;
+            out.clear();
+            let (header, payload) = self.frame().await.map_err(|_| LoginError::OutOfTurn)?;
+            let answer = match payload[0] {
+                0x00 => {
+                    self.welcome = (header.seq, payload);
+                    return Ok(());
+                }
+                0xff => {
+                    let err = ErrPacket::parse(&payload).expect("an error that can be read");
+                    let message = String::from_utf8_lossy(err.message).into_owned();
+                    return Err(LoginError::Server { code: err.code, state: err.state, message });
+                }
+                0xfe => {
+                    let switch = AuthSwitch::parse(&payload).expect("an AuthSwitchRequest");
+                    nonce = *switch.data.first_chunk().expect("a nonce");
+                    scramble(&Plugin::from_name(switch.plugin), login.password, &nonce)
+                }
+                _ => match AuthMoreData::parse(&payload).expect("AuthMoreData").data {
+                    [caching_sha2::FAST_AUTH_SUCCESS] => continue,
+                    [caching_sha2::FULL_AUTHENTICATION] if self.stream.is_tls() => {
+                        [login.password.as_bytes(), b"\0"].concat()
+                    }
+                    [caching_sha2::FULL_AUTHENTICATION] => vec![caching_sha2::REQUEST_PUBLIC_KEY],
+                    pem => rsa::encrypt(pem, &Secret::from(login.password), &nonce).expect("a key"),
+                },
+            };
+            write_packet(&mut out, header.seq.wrapping_add(1), &answer);
+        }
     }
 
     /// Runs a statement by COM_QUERY.
@@ -155,6 +249,7 @@ impl Wire {
         } else {
             self.stream.write_all(bytes).await.expect("the other end listens");
         }
+        self.stream.flush().await.expect("the other end listens");
     }
 
     /// Reads the reply to a command.
@@ -213,6 +308,17 @@ impl Wire {
         let packets = self.command(Command::StmtPrepare, sql.as_bytes()).await;
         PrepareOk::parse(&packets.raw[0].1).unwrap_or_else(|_| panic!("not prepared: {packets:?}")).statement_id
     }
+}
+
+/// The proof of a password.
+fn scramble(plugin: &Plugin, password: &str, nonce: &Nonce) -> Vec<u8> {
+    let password = Secret::from(password);
+    let reply = match plugin {
+        Plugin::Native => native::scramble(&password, nonce).map(Vec::from),
+        Plugin::CachingSha2 => caching_sha2::scramble(&password, nonce).map(Vec::from),
+        other => panic!("a login by {other:?}"),
+    };
+    reply.unwrap_or_default()
 }
 
 impl Packets {

@@ -1,0 +1,132 @@
+//! What may differ between two connections that do the same, and is made equal before comparing.
+//!
+//! 1. Statement ids: in the reply to COM_STMT_PREPARE, and where an error names them. The server counts them itself.
+//! 2. MySQL's `statement_id`, which it reports as a variable to who tracks all of them: the number of statements the
+//!    whole server has seen.
+//! 3. MariaDB lists the variables that one statement has changed in the order of a hash table of all names tracked on
+//!    this connection, and the proxy tracks more than the client: their order is not compared.
+//! 4. Answers about the moment ([`Step::shape`]): the number of packets, their sequence numbers and everything but the
+//!    rows is compared.
+//! 5. An old client's EOF behind the columns, which the proxy makes up from what it knows then: whether indexes served
+//!    well is known only at the end; MySQL counts the warnings so far in it, where the proxy (as MariaDB) says 0; if the
+//!    end is not yet in the relay's buffer ([`Step::large`]), its flags are those of the session before the statement.
+//! 6. The steps in [`EXCEPTIONS`].
+
+use bytes::{Bytes, BytesMut};
+use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
+use myriad::protocol::packet::eof::EofPacket;
+use myriad::protocol::packet::ok::OkPacket;
+use myriad::protocol::packet::prepare::PrepareOk;
+use myriad::protocol::packet::session_track::{Change, changes};
+use myriad::protocol::response::Class;
+
+use super::script::Step;
+use crate::support::{Kind, Packets};
+
+/// Steps whose replies are not compared, on which server, and why.
+const EXCEPTIONS: &[(Kind, &str, &str)] = &[
+    (
+        Kind::MySql,
+        "COM_PROCESS_KILL",
+        "MySQL 9 does not know it any more; the proxy answers as servers do that know it",
+    ),
+    (Kind::MySql, "SELECT CONNECTION_ID()", "the proxy's own answer is not given a statement_id"),
+    (
+        Kind::MariaDb,
+        "SET SESSION session_track_transaction_info",
+        "whoever switches it on is told the state as it is, in which nothing has changed for the proxy's tracker",
+    ),
+];
+
+/// Why this step is not compared, if it is not.
+pub(super) fn exception(kind: Kind, step: &str) -> Option<&'static str> {
+    let found = EXCEPTIONS.iter().find(|(where_, start, _)| *where_ == kind && step.starts_with(start));
+    found.map(|(.., reason)| *reason)
+}
+
+/// Brings replies of one connection to the form in which they are compared.
+pub(super) struct Normal {
+    kind: Kind,
+    tracks: bool,
+}
+
+impl Normal {
+    pub(super) fn new(kind: Kind, capabilities: CapabilityFlags) -> Self {
+        Self { kind, tracks: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK) }
+    }
+
+    pub(super) fn reply(&self, step: &Step, statement: Option<u32>, reply: &Packets) -> Vec<(u8, Bytes)> {
+        let packets = reply.raw.iter().zip(&reply.classes);
+        packets
+            .enumerate()
+            .map(|(at, ((seq, payload), class))| {
+                let payload = match class {
+                    Class::PrepareOk => prepared(payload),
+                    Class::Ok | Class::RowsEnd => self.ok(payload),
+                    Class::Err => error(payload, statement),
+                    Class::Row | Class::Text if step.shape => Bytes::from_static(b"(of the moment)"),
+                    Class::Eof if ends_columns(&reply.classes, at) => self.first_eof(payload, step.large),
+                    _ => payload.clone(),
+                };
+                (*seq, payload)
+            })
+            .collect()
+    }
+
+    fn ok(&self, payload: &Bytes) -> Bytes {
+        let ok = OkPacket::parse(payload, self.tracks).expect("an OK that can be read");
+        let mut entries = Vec::new();
+        for change in changes(ok.session_state) {
+            let mut entry = BytesMut::new();
+            let change = match change.expect("a change that can be read") {
+                Change::Variable { name: b"statement_id", .. } => {
+                    Change::Variable { name: b"statement_id", value: b"N" }
+                }
+                change => change,
+            };
+            change.encode(&mut entry);
+            entries.push((matches!(change, Change::Variable { .. }), entry));
+        }
+        if entries.is_empty() {
+            return payload.clone();
+        }
+        if self.kind == Kind::MariaDb {
+            entries.chunk_by_mut(|a, b| a.0 == b.0).filter(|same| same[0].0).for_each(<[_]>::sort);
+        }
+        let state: Vec<u8> = entries.into_iter().flat_map(|(_, entry)| entry).collect();
+        let mut out = BytesMut::new();
+        ok.with_changes(true, &state).encode(&mut out, self.tracks);
+        out.freeze()
+    }
+
+    fn first_eof(&self, payload: &Bytes, large: bool) -> Bytes {
+        let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
+        eof.status -= StatusFlags::SERVER_STATUS_NO_INDEX_USED | StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED;
+        if self.kind == Kind::MySql {
+            eof.warnings = 0;
+        }
+        if large {
+            eof.status = StatusFlags::empty();
+        }
+        let mut out = BytesMut::new();
+        eof.encode(&mut out);
+        out.freeze()
+    }
+}
+
+fn prepared(payload: &Bytes) -> Bytes {
+    let mut bytes = payload.to_vec();
+    bytes[PrepareOk::ID_AT].fill(0);
+    bytes.into()
+}
+
+fn error(payload: &Bytes, statement: Option<u32>) -> Bytes {
+    let Some(id) = statement else { return payload.clone() };
+    let text = String::from_utf8(payload.escape_ascii().collect()).expect("ASCII");
+    text.replace(&format!("({id})"), "(id)").into()
+}
+
+/// Is this EOF behind the columns of a result, or of a prepared statement?
+fn ends_columns(classes: &[Class], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| matches!(classes[before], Class::Column | Class::Param))
+}

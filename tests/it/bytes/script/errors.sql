@@ -1,0 +1,93 @@
+# Errors of many kinds, and what is said about them afterwards.
+SELEC 1
+SELECT
+SELECT 'unfinished
+SELECT 1 FROM nowhere
+SELECT nothing
+SELECT nothing FROM t
+SELECT t.nothing, nowhere.x FROM t
+SELECT * FROM nothing.nowhere
+SELECT no_such_function(1)
+SELECT id, id FROM (SELECT id, id FROM t) AS twice_the_same
+SELECT COUNT(*) FROM t WHERE COUNT(*) > 1
+SELECT (1, 2) = 1
+SELECT * FROM t ORDER BY 17
+CREATE TABLE t (id INT)
+CREATE TABLE bad (a INT, a INT)
+CREATE TABLE bad (a NOTYPE)
+CREATE TABLE bad (a INT) ENGINE=nothing
+CREATE DATABASE mysql_of_mine_that_is_not_allowed
+DROP DATABASE mysql
+CREATE USER nobody
+GRANT ALL ON *.* TO app
+SELECT * FROM mysql.user
+SET GLOBAL max_connections = 1
+FLUSH PRIVILEGES
+INSERT INTO t (id, v) VALUES (2, 'zz')
+INSERT INTO nowhere VALUES (1)
+UPDATE t SET nothing = 1
+UPDATE t SET n = 1 / 0
+ALTER TABLE t ADD COLUMN v INT
+ALTER TABLE nowhere ADD COLUMN v INT
+DROP INDEX nothing ON t
+DROP VIEW nothing
+DROP PROCEDURE nothing
+DROP FUNCTION IF EXISTS nothing
+SHOW WARNINGS
+CALL nothing()
+SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'signalled', MYSQL_ERRNO = 31337
+SHOW ERRORS
+SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'a warning'
+SHOW WARNINGS
+RESIGNAL
+SELECT @@warning_count, @@error_count
+SELECT nothing
+SELECT @@error_count
+SELECT nothing
+SELECT @@warning_count
+SELECT nothing
+SHOW COUNT(*) ERRORS
+SELECT nothing
+GET DIAGNOSTICS CONDITION 1 @code = MYSQL_ERRNO, @text = MESSAGE_TEXT
+SELECT @code, @text
+SELECT CAST('12x' AS SIGNED), 1 / 0, DATE('nonsense')
+SHOW WARNINGS
+SHOW WARNINGS LIMIT 1
+SHOW COUNT(*) WARNINGS
+SELECT CAST('12x' AS SIGNED)
+SELECT @@warning_count
+SELECT CAST('12x' AS SIGNED), CAST('13x' AS SIGNED)
+GET DIAGNOSTICS @many = NUMBER
+SELECT @many
+SELECT 1
+SHOW WARNINGS
+SHOW ERRORS
+KILL 0
+KILL QUERY 4000000000
+USE nowhere
+USE mysql_of_mine_that_is_not_there
+SET nothing = 1
+SET sql_mode = 'NOTHING'
+SET autocommit = 'maybe'
+SET NAMES nothing
+SET NAMES utf8mb4 COLLATE latin1_bin
+SET time_zone = 'Mars/Olympus'
+SET @@session.version = 1
+SELECT @@nothing
+SELECT JSON_EXTRACT('{', '$')
+SELECT EXP(10000)
+SELECT 9223372036854775807 + 1
+SELECT RELEASE_LOCK('nobody_has_it')
+LOAD DATA INFILE '/nowhere/at/all' INTO TABLE child
+SELECT 1 INTO OUTFILE '/nowhere/at/all'
+PREPARE p FROM 'SELEC 1'
+EXECUTE nothing
+DEALLOCATE PREPARE nothing
+COMMIT WORK AND CHAIN RELEASE NOW
+ROLLBACK TO SAVEPOINT nothing
+XA COMMIT 'nothing'
+HANDLER nothing READ FIRST
+LOCK TABLES nowhere READ
+CHANGE MASTER TO MASTER_HOST='x'
+SHOW MASTER STATUS
+SHOW BINARY LOG STATUS
