@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
 
-use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend, own_backends};
+use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend};
 
 /// How often a kill races with the end of a statement.
 const ROUNDS: u64 = 500;
@@ -46,13 +46,13 @@ on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
     assert_eq!(victim.one("SELECT 'mine'").await, "mine");
 });
 
-on_both!(the_id_is_the_one_in_the_greeting, own_backends, |t| async move {
+on_both!(the_id_is_the_one_in_the_greeting, |t| async move {
     let mut victim = t.client().await;
     let mut killer = t.client().await;
     let id = victim.id;
     assert_eq!(victim.one("SELECT CONNECTION_ID()").await, id.to_string());
-    victim.send(Command::Query, b"SELECT SLEEP(100), 'mine'").await;
-    runs(&t, "SLEEP(100)", true).await;
+    victim.send(Command::Query, sleep(&t).as_bytes()).await;
+    t.until_runs(&sleep(&t), true).await;
     killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
     assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
     assert_eq!(victim.one("SELECT 'mine'").await, "mine");
@@ -63,14 +63,14 @@ on_both!(the_id_is_the_one_in_the_greeting, own_backends, |t| async move {
     assert_eq!(killer.one("SELECT 1").await, "1");
 });
 
-on_both!(a_killed_connection_is_gone, own_backends, |t| async move {
+on_both!(a_killed_connection_is_gone, |t| async move {
     let mut killer = t.client().await;
     for form in ["KILL", "kill connection", "/* now */ KILL /* this */ CONNECTION", "COM_PROCESS_KILL"] {
         for busy in [false, true] {
             let mut victim = t.client().await;
             if busy {
-                victim.send(Command::Query, b"SELECT SLEEP(100), 'mine'").await;
-                runs(&t, "SLEEP(100)", true).await;
+                victim.send(Command::Query, sleep(&t).as_bytes()).await;
+                t.until_runs(&sleep(&t), true).await;
             }
             let reply = match form {
                 "COM_PROCESS_KILL" => killer.command(Command::ProcessKill, &victim.id.to_le_bytes()).await,
@@ -79,7 +79,7 @@ on_both!(a_killed_connection_is_gone, own_backends, |t| async move {
             reply.expect_ok();
             if busy {
                 assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
-                runs(&t, "SLEEP(100)", false).await;
+                t.until_runs(&sleep(&t), false).await;
             }
             assert!(hears_the_end(&mut victim).await, "{form}");
             // It may take a moment until the id is unknown.
@@ -155,6 +155,11 @@ on_both!(
     }
 );
 
+/// A statement that only a kill ends, and that no other test runs.
+fn sleep(t: &Setup) -> String {
+    format!("SELECT SLEEP(100), /* {} */ 'mine'", t.schema)
+}
+
 /// Whether this statement was killed; else it must have returned this. (SLEEP returns 1 if it is interrupted early.)
 fn was_interrupted(reply: &Packets, wanted: &str) -> bool {
     match reply.error() {
@@ -176,17 +181,6 @@ async fn hears_the_end(client: &mut Wire) -> bool {
         }
     };
     tokio::time::timeout(Duration::from_secs(5), listen).await.is_ok()
-}
-
-/// Waits until such a statement runs at the server, or none does.
-async fn runs(t: &Setup, statement: &str, wanted: bool) {
-    let mut admin = t.admin().await;
-    let look = async {
-        while t.threads(&mut admin).await.iter().any(|thread| thread.statement.contains(statement)) != wanted {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), look).await.unwrap_or_else(|_| panic!("{statement}: not {wanted}"));
 }
 
 /// Clients whose statements nobody may interrupt.
