@@ -192,6 +192,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
         keys: Arc::new(Keys::default()),
+        killing: Arc::default(),
         tasks: TaskTracker::new(),
         settings: Settings::new(config),
     })

@@ -39,6 +39,8 @@ pub struct Door {
     pub tls_required: bool,
     /// For passwords without TLS.
     pub keys: Arc<Keys>,
+    /// Held by whoever kills by a connection beyond the pool.
+    pub killing: Arc<tokio::sync::Mutex<()>>,
     /// The tasks of all clients.
     pub tasks: TaskTracker,
     /// The settings below, as configured.

@@ -1,16 +1,12 @@
 //! Getting a backend, paying its last user's debts, and the words when there is none.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Door;
 use super::reply::Fault;
-use crate::backend::{Class, OpenError, QueryError};
+use crate::backend::{Class, OpenError};
 use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
 use crate::pool::{Lease, LeaseError, Request, Server};
-
-/// How long it may take to get a connection for killing a statement that nobody waits for any more.
-const UNDERTAKING: Duration = Duration::from_secs(5);
 
 /// Why there is no backend.
 pub(super) type Unlent = LeaseError<OpenError>;
@@ -46,23 +42,6 @@ pub(super) async fn settled(door: &Arc<Door>, mut lease: Lease<Server>) -> Optio
             None
         }
     }
-}
-
-/// A client is gone, its statement is not: kills it by another connection of the same account, and only then frees
-/// the room, so that the server never sees one connection too many.
-pub(super) fn undertake(door: &Arc<Door>, class: &Class, lease: Lease<Server>) {
-    let (task_door, class) = (Arc::clone(door), class.clone());
-    door.tasks.spawn(async move {
-        let request = Request { class: &class, owner: 0, state: 0, wait: UNDERTAKING };
-        if let Ok(other) = task_door.pool.lease(request).await
-            && let Some(mut other) = settled(&task_door, other).await
-            && !matches!(other.kill_query(lease.thread_id).await, Err(QueryError::Lost(_) | QueryError::Protocol(_)))
-        {
-            other.state.warned = true;
-            give_back(other, 0);
-        }
-        lease.discard(CloseReason::Dirty);
-    });
 }
 
 /// Gives a backend back between two turns.

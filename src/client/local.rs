@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use super::killer::{self, Killer};
 use super::lend;
 use super::login::{self, Threshold};
-use super::registry::Summons;
+use super::registry::{Entry, Summons};
 use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
@@ -57,41 +58,33 @@ impl Client {
 
     /// Kills what another client runs. The backend for it comes first: a target waits for a kill that is aimed at it,
     /// and must not wait for one that waits for its own backend.
-    async fn kill_statement(&mut self, target: &Arc<super::registry::Entry>) -> Result<(), Next> {
-        let taken = match self.lease.take() {
-            Some(lease) => Ok(lease),
-            None => lend::take(&self.door, &self.class, self.owner(), self.session.state().id).await,
+    async fn kill_statement(&mut self, target: &Arc<Entry>) -> Result<(), Next> {
+        let found = match self.lease.take() {
+            Some(lease) => Ok(Killer::Pooled(lease)),
+            None => Killer::find(&self.door, &self.class).await,
         };
-        let mut lease = match taken {
-            Ok(lease) => lease,
-            Err(unlent) => {
-                let fault = lend::fault(&self.door, &unlent);
-                return Err(self.say(&fault).await);
-            }
+        let mut killer = match found {
+            Ok(killer) => killer,
+            Err(error) => return Err(self.say(&lend::fault_of(&error)).await),
         };
         // If the statement is over meanwhile there is nothing to kill.
         let killed = match target.aim() {
-            Some(aim) => lease.kill_query(aim.thread_id).await,
+            Some(aim) => killer.kill_query(aim.thread_id).await,
             None => Ok(()),
         };
+        match killer {
+            Killer::Pooled(lease) if self.is_pinned() && killer::is_sound(&killed) => self.lease = Some(lease),
+            killer => killer.end(killer::is_sound(&killed)).await,
+        }
         let fault = match killed {
-            Ok(()) | Err(QueryError::Refused { code: 1094, .. }) => None,
-            Err(QueryError::Refused { code, state, message }) => Some(Fault::Server { code, state, message }),
-            Err(error) => {
-                lease.discard(CloseReason::Lost);
-                return Err(self.say(&Fault::BackendLost { reason: error.to_string() }).await);
-            }
+            Ok(()) => return Ok(()),
+            Err(QueryError::Refused { code, state, message }) => Fault::Server { code, state, message },
+            Err(error) => Fault::BackendLost { reason: error.to_string() },
         };
-        if self.is_pinned() {
-            self.lease = Some(lease);
-        } else {
-            lease.state.warned = true;
-            lend::give_back(lease, 0);
+        if self.is_pinned() && self.lease.is_none() {
+            return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
         }
-        match fault {
-            None => Ok(()),
-            Some(fault) => Err(self.say(&fault).await),
-        }
+        Err(self.say(&fault).await)
     }
 
     /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.

@@ -6,6 +6,7 @@
 
 mod command;
 mod door;
+mod killer;
 mod lend;
 pub mod listener;
 mod local;

@@ -39,7 +39,8 @@ pub struct Entry {
     /// In seconds of the registry's clock.
     active: AtomicU32,
     running: Mutex<Running>,
-    killed: Notify,
+    /// A kill aimed at the statement has arrived.
+    struck: Notify,
 }
 
 /// The backend that works for a client now, and who is about to kill its statement.
@@ -68,6 +69,17 @@ impl Entry {
             let woken = self.wake.notified();
             if let Some(summons) = self.summons() {
                 return summons;
+            }
+            woken.await;
+        }
+    }
+
+    /// Resolves when this client is to be killed.
+    pub async fn killed(&self) {
+        loop {
+            let woken = self.wake.notified();
+            if self.summons() == Some(Summons::Kill) {
+                return;
             }
             woken.await;
         }
@@ -107,7 +119,7 @@ impl Entry {
     /// and the backend may then still hold a kill that has not been noticed.
     pub async fn runs_nothing(&self) -> bool {
         loop {
-            let arrived = self.killed.notified();
+            let arrived = self.struck.notified();
             {
                 let mut running = self.running.lock();
                 running.thread_id = None;
@@ -141,7 +153,7 @@ pub struct Aim {
 impl Drop for Aim {
     fn drop(&mut self) {
         self.entry.running.lock().kills -= 1;
-        self.entry.killed.notify_one();
+        self.entry.struck.notify_one();
     }
 }
 
@@ -207,7 +219,7 @@ impl Registry {
             summons: AtomicU8::new(0),
             active: AtomicU32::new(self.now.load(Ordering::Relaxed)),
             running: Mutex::new(Running::default()),
-            killed: Notify::new(),
+            struck: Notify::new(),
         });
         inner.clients.insert(id, Arc::clone(&entry));
         Ok(Registered { registry: Arc::clone(self), entry })

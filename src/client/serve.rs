@@ -196,6 +196,7 @@ impl Client {
     async fn wait(&mut self) -> Wake {
         let entry = Arc::clone(&self.registered.entry);
         let mut summoned = std::pin::pin!(entry.summoned());
+        let mut killed = std::pin::pin!(entry.killed());
         let mut draining = false;
         poll_fn(|cx| {
             match self.buffer.poll_fill(cx, &mut self.stream) {
@@ -210,6 +211,9 @@ impl Client {
                     return Poll::Ready(Wake::Summoned(summons));
                 }
                 draining = true;
+            }
+            if draining && killed.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Wake::Summoned(Summons::Kill));
             }
             if let Some(lease) = &mut self.lease {
                 let backend = &mut **lease;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use super::killer;
 use super::lend::{self, Unlent};
 use super::reply::Fault;
 use super::serve::{Client, goodbye_of};
@@ -224,9 +225,14 @@ impl Client {
         }
         self.gauge.enter(ClientState::Waiting);
         self.buffer.park();
+        let entry = Arc::clone(&self.registered.entry);
         let taken = {
             let mut taking = Box::pin(lend::take(&door, &class, owner, state));
+            let mut killed = std::pin::pin!(entry.killed());
             poll_fn(|cx| {
+                if killed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(Goodbye::Killed));
+                }
                 if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
                     return Poll::Ready(Ok(taken));
                 }
@@ -245,6 +251,7 @@ impl Client {
         match taken {
             Ok(Ok(lease)) => Ok(lease),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
+            Err(Goodbye::Killed) => Err(ControlFlow::Break(self.last_words(1, &Fault::Killed, Goodbye::Killed).await)),
             Err(goodbye) => Err(ControlFlow::Break(goodbye)),
         }
     }
@@ -377,7 +384,7 @@ impl Client {
                     // To be reset on the way out.
                     self.lease = Some(lease);
                 } else {
-                    lend::undertake(&self.door, &self.class, lease);
+                    killer::undertake(&self.door, &self.class, lease);
                 }
                 return ControlFlow::Break(goodbye_of(&error));
             }

@@ -3,10 +3,16 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+mod aborts;
 mod bytes;
+mod crowd;
+mod dialects;
 mod globals;
 mod interner;
+mod kills;
+mod limits;
 mod login;
+mod pins;
 mod schema;
 mod sharing;
 mod state;

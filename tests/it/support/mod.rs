@@ -6,7 +6,7 @@ mod twin;
 mod wire;
 
 pub(crate) use gate::Gate;
-pub(crate) use setup::{Kind, Setup, Thread, one_backend, own_backends};
+pub(crate) use setup::{Kind, Setup, one_backend, own_backends};
 pub(crate) use twin::Twin;
 pub(crate) use wire::{Login, Packets, Wire};
 

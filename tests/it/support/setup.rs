@@ -42,14 +42,6 @@ impl Kind {
 /// A `backend_user` that stands for an account of the test's own, named as its schema.
 const OWN: &str = "(an account of the test's own)";
 
-/// One connection, as the server lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Thread {
-    pub(crate) id: u32,
-    /// The statement that it runs; empty if there is none.
-    pub(crate) statement: String,
-}
-
 /// A proxy in front of a real server, and a schema that only this test uses.
 pub(crate) struct Setup {
     pub(crate) kind: Kind,
@@ -138,22 +130,37 @@ impl Setup {
         let limit = Instant::now() + Duration::from_secs(10);
         while self.metric(name, label) != value {
             assert!(Instant::now() < limit, "{name} {label:?} is {} and not {value}", self.metric(name, label));
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
-    /// The connections of the test's own account, see [`own_backends`].
+    /// The server's ids of the connections of the test's own account, see [`own_backends`].
     ///
     /// # Panics
     /// If it has none.
-    pub(crate) async fn threads(&self, admin: &mut Wire) -> Vec<Thread> {
+    pub(crate) async fn threads(&self, admin: &mut Wire) -> Vec<u32> {
         assert!(self.has_account, "the test has no account of its own");
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
         rows.iter()
             .filter(|row| row[1].as_ref() == Some(&self.schema))
-            .map(|row| Thread { id: text(&row[0]).parse().expect("a number"), statement: text(&row[7]) })
+            .map(|row| text(&row[0]).parse().expect("a number"))
             .collect()
+    }
+
+    /// Waits, at most ten seconds, until a statement with these words runs at the server, or none does.
+    pub(crate) async fn until_runs(&self, words: &str, wanted: bool) {
+        let mut admin = self.admin().await;
+        let limit = Instant::now() + Duration::from_secs(10);
+        loop {
+            let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+            let runs = rows.iter().any(|row| row[7].as_ref().is_some_and(|statement| statement.contains(words)));
+            if runs == wanted {
+                return;
+            }
+            assert!(Instant::now() < limit, "{words}: still not {wanted}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The administrator kills every connection of the test's own account, and sees to it that they are gone.
@@ -166,9 +173,9 @@ impl Setup {
                 return;
             }
             assert!(Instant::now() < limit, "still there: {threads:?}");
-            for thread in threads {
+            for id in threads {
                 // One that is gone by now is unknown.
-                admin.query(&format!("KILL {}", thread.id)).await;
+                admin.query(&format!("KILL {id}")).await;
             }
         }
     }

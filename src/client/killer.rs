@@ -1,0 +1,89 @@
+//! Killing statements: by a backend of the pool, or in need by one more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::{Door, lend};
+use crate::backend::{Backend, Class, OpenError, QueryError};
+use crate::metrics::CloseReason;
+use crate::pool::{Lease, Request, Server};
+
+/// How long to wait in line for a backend of the pool: what is to be killed may be what keeps them all busy.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long the server may take to hang up on a connection that was only opened to kill by.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A connection that kills what another one of the same account runs.
+pub(super) enum Killer {
+    /// One of the pool.
+    Pooled(Lease<Server>),
+    /// One connection more than the pool may have, but never two, and only for as long as a KILL takes.
+    Extra(Box<Backend>, OwnedMutexGuard<()>),
+}
+
+impl Killer {
+    /// A backend that is idle or becomes so in a moment; else one of its own.
+    pub(super) async fn find(door: &Arc<Door>, class: &Class) -> Result<Self, OpenError> {
+        let request = Request { class, owner: 0, state: 0, wait: PATIENCE };
+        if let Ok(lease) = door.pool.lease(request).await
+            && let Some(lease) = lend::settled(door, lease).await
+        {
+            return Ok(Self::Pooled(lease));
+        }
+        let alone = Arc::clone(&door.killing).lock_owned().await;
+        let backend = door.connector.open(class).await?;
+        Ok(Self::Extra(Box::new(backend), alone))
+    }
+
+    /// Kills the statement that runs on this thread, if one does.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub(super) async fn kill_query(&mut self, thread_id: u32) -> Result<(), QueryError> {
+        let backend = match self {
+            Self::Pooled(lease) => lease,
+            Self::Extra(backend, _) => backend,
+        };
+        match backend.kill_query(thread_id).await {
+            // It is gone, and its statement with it.
+            Err(QueryError::Refused { code: 1094, .. }) => Ok(()),
+            killed => killed,
+        }
+    }
+
+    /// The work is done; `sound`: the connection is not lost.
+    pub(super) async fn end(self, sound: bool) {
+        match self {
+            Self::Pooled(mut lease) if sound => {
+                lease.state.warned = true;
+                lend::give_back(lease, 0);
+            }
+            Self::Pooled(lease) => lease.discard(CloseReason::Lost),
+            Self::Extra(backend, _alone) => {
+                // A server that does not hang up in time is on its own.
+                let _ = tokio::time::timeout(GOODBYE, backend.close()).await;
+            }
+        }
+    }
+}
+
+/// Whether the connection that said this lives on.
+pub(super) fn is_sound<T>(result: &Result<T, QueryError>) -> bool {
+    matches!(result, Ok(_) | Err(QueryError::Refused { .. }))
+}
+
+/// A client is gone, its statement is not: kills it, and only then frees the room, so that the server does not see one
+/// connection too many.
+pub(super) fn undertake(door: &Arc<Door>, class: &Class, lease: Lease<Server>) {
+    let (task_door, class) = (Arc::clone(door), class.clone());
+    door.tasks.spawn(async move {
+        if let Ok(mut killer) = Killer::find(&task_door, &class).await {
+            let killed = killer.kill_query(lease.thread_id).await;
+            killer.end(is_sound(&killed)).await;
+        }
+        lease.discard(CloseReason::Dirty);
+    });
+}

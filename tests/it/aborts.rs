@@ -1,0 +1,191 @@
+//! Clients that go away when it is least convenient: nothing is left of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use myriad::protocol::command::Command;
+use myriad::protocol::frame::write_packet;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::support::{Login, Setup, on_both, one_backend};
+
+/// Connections of the test below, and how many of them at once.
+const CONNECTS: usize = 3000;
+const AT_ONCE: usize = 30;
+
+/// When a client goes away.
+const PHASES: [&str; 14] = [
+    "before the greeting is read",
+    "after the greeting",
+    "in the middle of its login",
+    "logged in",
+    "in the middle of a command's header",
+    "in the middle of a command",
+    "in the middle of a command that is on its way to the server",
+    "right after its command",
+    "while the server works",
+    "in the middle of a large result",
+    "asked for its file",
+    "in the middle of its file",
+    "in a transaction",
+    "as it should",
+];
+
+async fn visit(t: &Setup, phase: usize, abruptly: bool) {
+    if phase < 3 {
+        return stay_outside(t, phase, abruptly).await;
+    }
+    let mut client = t.client_as(&Login { schema: None, ..t.app() }).await;
+    let select = |sql: &str| sql.replace("{s}", &t.schema).into_bytes();
+    match PHASES[phase] {
+        "in the middle of a command's header" => client.write(&[9, 0]).await,
+        "in the middle of a command" => client.write(b"\x40\0\0\0\x03SELECT 'half a").await,
+        "in the middle of a command that is on its way to the server" => {
+            let mut command = BytesMut::new();
+            let text = [&b"\x03SELECT LENGTH('"[..], &[b'x'; 200_000]].concat();
+            write_packet(&mut command, 0, &text);
+            client.write(&command[..150_000]).await;
+        }
+        "right after its command" => client.send(Command::Query, b"SELECT 1").await,
+        "while the server works" => {
+            client.send(Command::Query, b"SELECT SLEEP(10)").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        "in the middle of a large result" => {
+            client.send(Command::Query, &select("SELECT a.pad FROM {s}.wide a, {s}.wide b, {s}.wide c")).await;
+            for _ in 0..10 {
+                client.frame().await.expect("a packet of the result");
+            }
+        }
+        "asked for its file" | "in the middle of its file" => {
+            let load = select("LOAD DATA LOCAL INFILE 'x' INTO TABLE {s}.loaded");
+            client.send(Command::Query, &load).await;
+            let (_, request) = client.frame().await.expect("a request");
+            assert_eq!(request[0], 0xfb, "{request:?}");
+            if phase % 2 == 1 {
+                let mut file = BytesMut::new();
+                write_packet(&mut file, 2, b"1\n2\n3\n");
+                client.write(&file).await;
+            }
+        }
+        "in a transaction" => {
+            for sql in ["BEGIN", "INSERT INTO {s}.loaded VALUES (4)"] {
+                client.command(Command::Query, &select(sql)).await.expect_ok();
+            }
+        }
+        "as it should" => client.send(Command::Quit, b"").await,
+        _ => {}
+    }
+}
+
+/// Goes away before it is logged in; abruptly: with a reset instead of an end.
+async fn stay_outside(t: &Setup, phase: usize, abruptly: bool) {
+    let mut stream = TcpStream::connect(t.address).await.expect("somebody listens");
+    if phase > 0 {
+        let mut greeting = [0; 20];
+        stream.read_exact(&mut greeting).await.expect("a greeting");
+    }
+    if phase > 1 {
+        stream.write_all(b"\x60\0\0\x01\x0d\xa6\x03\0half a login").await.expect("somebody listens");
+    }
+    if abruptly {
+        stream.set_zero_linger().expect("an option");
+    }
+}
+
+on_both!(
+    nothing_is_left_of_clients_that_went_away,
+    |config| {
+        config.pool.max_connections = 8;
+        config.pool.open_parallel = 8;
+    },
+    |t| async move {
+        let mut first = t.client().await;
+        for sql in [
+            "CREATE TABLE loaded (n INT)",
+            "CREATE TABLE wide (pad VARCHAR(200))",
+            "INSERT INTO wide VALUES (REPEAT('x', 200)), (REPEAT('y', 200)), (REPEAT('z', 200))",
+            "INSERT INTO wide SELECT a.pad FROM wide a, wide b, wide c",
+        ] {
+            first.query(sql).await.expect_ok();
+        }
+        drop(first);
+        let mut visits = JoinSet::new();
+        for number in 0..AT_ONCE {
+            let t = Arc::clone(&t);
+            visits.spawn(async move {
+                for n in 0..CONNECTS / AT_ONCE {
+                    let number = number * (CONNECTS / AT_ONCE) + n;
+                    visit(&t, number % PHASES.len(), number / PHASES.len() % 2 == 0).await;
+                }
+            });
+        }
+        visits.join_all().await;
+        for (name, label) in [
+            ("myriad_clients", None),
+            ("myriad_backend_connections", Some("leased")),
+            ("myriad_backend_connections", Some("opening")),
+            ("myriad_pool_waiting", None),
+            ("myriad_pinned_clients", None),
+        ] {
+            t.until(name, label, 0.0).await;
+        }
+        let counted = |name| t.metric(name, None);
+        assert_eq!(counted("myriad_client_connections_total"), (CONNECTS + 1) as f64);
+        assert_eq!(counted("myriad_client_goodbyes_total"), (CONNECTS + 1) as f64);
+        // Nothing that they began came to be, and all of the pool's room is there.
+        let mut clients = Vec::new();
+        for number in 1..=8 {
+            let mut client = t.client().await;
+            assert_eq!(client.one("SELECT COUNT(*) FROM loaded").await, "0");
+            client.query("BEGIN").await.expect_ok();
+            t.until("myriad_pinned_clients", Some("transaction"), f64::from(number)).await;
+            clients.push(client);
+        }
+    }
+);
+
+on_both!(the_statement_of_a_client_that_is_gone_ends, |t| async move { vanish(&t).await });
+
+on_both!(the_statement_of_a_client_that_is_gone_ends_though_it_has_the_only_backend, one_backend, |t| async move {
+    vanish(&t).await;
+});
+
+/// Somebody goes away while his statement runs, and somebody else waits for his backend.
+async fn vanish(t: &Setup) {
+    let statement = format!("SELECT SLEEP(1000), '{}'", t.schema);
+    for abruptly in [true, false] {
+        let mut sleepers = Vec::new();
+        for _ in 0..t.metric("myriad_pool_max_connections", None) as usize {
+            let mut sleeper = t.client().await;
+            sleeper.send(Command::Query, statement.as_bytes()).await;
+            sleepers.push(sleeper);
+            t.until("myriad_clients", Some("running"), sleepers.len() as f64).await;
+        }
+        t.until_runs(&statement, true).await;
+        let mut other = t.client_as(&Login { schema: None, ..t.app() }).await;
+        other.send(Command::Query, b"SELECT 1").await;
+        t.until("myriad_pool_waiting", None, 1.0).await;
+        if !abruptly {
+            for sleeper in &mut sleepers {
+                sleeper.send(Command::Quit, b"").await;
+            }
+        }
+        drop(sleepers);
+        other.reply(Command::Query).await.expect("a reply").expect_ok();
+        t.until_runs(&statement, false).await;
+    }
+}
+
+on_both!(the_transaction_of_a_client_that_is_gone_is_rolled_back, one_backend, |t| async move {
+    let mut other = t.client().await;
+    other.query("CREATE TABLE t (n INT)").await.expect_ok();
+    let mut client = t.client().await;
+    client.query("BEGIN").await.expect_ok();
+    client.query("INSERT INTO t VALUES (1)").await.expect_ok();
+    drop(client);
+    assert_eq!(other.one("SELECT COUNT(*) FROM t").await, "0");
+});

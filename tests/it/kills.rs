@@ -1,0 +1,206 @@
+//! KILL: hits whoever it is aimed at, by the id that the greeting showed, and nobody else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use myriad::protocol::command::Command;
+use tokio::task::JoinSet;
+
+use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend};
+
+/// How often a kill races with the end of a statement.
+const ROUNDS: u64 = 500;
+
+on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
+    let mut killer = t.client().await;
+    let mut victim = t.client().await;
+    let id = victim.id;
+    // These take over the victim's backend as soon as it has it no more.
+    let bystanders = bystanders(&t, 3);
+    let mut interrupted = 0;
+    for round in 0..ROUNDS {
+        let statement = async {
+            let reply = victim.query("SELECT SLEEP(0.001), 'mine'").await;
+            let again = victim.query("SELECT 'mine'").await;
+            (reply, again)
+        };
+        // From at once to later than the statement's end; finer than the runtime's timer.
+        let delay = Duration::from_micros((round * 37) % 2_500);
+        let kill = async {
+            let begin = Instant::now();
+            while begin.elapsed() < delay {
+                tokio::task::yield_now().await;
+            }
+            killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+        };
+        let ((reply, again), ()) = tokio::join!(statement, kill);
+        for reply in [reply, again] {
+            interrupted += u64::from(was_interrupted(&reply, "mine"));
+        }
+    }
+    end(bystanders).await;
+    println!("{:?}: {interrupted} of {ROUNDS} kills hit their statement", t.kind);
+    assert!(interrupted > 0, "no kill ever hit anything");
+    assert!(interrupted < ROUNDS, "no kill ever came too late");
+    // And the victim's own next one was not hit either.
+    assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+});
+
+on_both!(the_id_is_the_one_in_the_greeting, |t| async move {
+    let mut victim = t.client().await;
+    let mut killer = t.client().await;
+    let id = victim.id;
+    assert_eq!(victim.one("SELECT CONNECTION_ID()").await, id.to_string());
+    victim.send(Command::Query, sleep(&t).as_bytes()).await;
+    t.until_runs(&sleep(&t), true).await;
+    killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+    assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+    assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+    // One that has nothing to do is not hit later.
+    killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+    assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+    killer.query(&format!("KILL QUERY {}", killer.id)).await.expect_error(1317);
+    assert_eq!(killer.one("SELECT 1").await, "1");
+});
+
+on_both!(a_killed_connection_is_gone, |t| async move {
+    let mut killer = t.client().await;
+    for form in ["KILL", "kill connection", "/* now */ KILL /* this */ CONNECTION", "COM_PROCESS_KILL"] {
+        for busy in [false, true] {
+            let mut victim = t.client().await;
+            if busy {
+                victim.send(Command::Query, sleep(&t).as_bytes()).await;
+                t.until_runs(&sleep(&t), true).await;
+            }
+            let reply = match form {
+                "COM_PROCESS_KILL" => killer.command(Command::ProcessKill, &victim.id.to_le_bytes()).await,
+                _ => killer.query(&format!("{form} {}", victim.id)).await,
+            };
+            reply.expect_ok();
+            if busy {
+                assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+                t.until_runs(&sleep(&t), false).await;
+            }
+            assert!(hears_the_end(&mut victim).await, "{form}");
+            // It may take a moment until the id is unknown.
+            t.until("myriad_clients", None, 1.0).await;
+            killer.query(&format!("KILL {}", victim.id)).await.expect_error(1094);
+        }
+    }
+    let mut own = t.client().await;
+    own.query(&format!("KILL {}", own.id)).await.expect_error(1317);
+    assert!(hears_the_end(&mut own).await);
+});
+
+on_both!(a_killed_transaction_is_rolled_back, one_backend, |t| async move {
+    let mut victim = t.client().await;
+    victim.query("CREATE TABLE t (n INT)").await.expect_ok();
+    victim.query("BEGIN").await.expect_ok();
+    victim.query("INSERT INTO t VALUES (1)").await.expect_ok();
+    let mut killer = t.client_as(&Login { schema: None, ..t.app() }).await;
+    killer.query(&format!("KILL {}", victim.id)).await.expect_ok();
+    assert!(hears_the_end(&mut victim).await);
+    assert_eq!(killer.one(&format!("SELECT COUNT(*) FROM {}.t", t.schema)).await, "0");
+});
+
+on_both!(nobody_kills_what_is_not_there_or_not_his, |t| async move {
+    let mut client = t.client().await;
+    let mut other = t.client_as(&Login { user: "other", password: "other-secret", ..t.app() }).await;
+    let unknown = client.id + 100_000;
+    for form in ["KILL", "KILL QUERY"] {
+        client.query(&format!("{form} {unknown}")).await.expect_error(1094);
+        // The server's own ids mean nothing here.
+        client.query(&format!("{form} 1")).await.expect_error(1094);
+        client.query(&format!("{form} {}", u64::MAX)).await.expect_error(1094);
+        client.query(&format!("{form} {}", other.id)).await.expect_error(1095);
+    }
+    client.command(Command::ProcessKill, &unknown.to_le_bytes()).await.expect_error(1094);
+    client.command(Command::ProcessKill, &other.id.to_le_bytes()).await.expect_error(1095);
+    assert_eq!(other.one("SELECT 1").await, "1");
+});
+
+on_both!(
+    a_kill_gets_through_when_every_backend_is_busy,
+    |config| {
+        one_backend(config);
+        config.scheduler.queue_timeout = Duration::from_secs(30);
+    },
+    |t| async move {
+        let (mut victim, mut killer) = (t.client().await, t.client().await);
+        victim.send(Command::Query, b"SELECT SLEEP(60), 'mine'").await;
+        t.until("myriad_clients", Some("running"), 1.0).await;
+        killer.query(&format!("KILL QUERY {}", victim.id)).await.expect_ok();
+        assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+        assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+    }
+);
+
+on_both!(
+    a_client_in_line_can_be_killed,
+    |config| {
+        one_backend(config);
+        config.scheduler.queue_timeout = Duration::from_secs(30);
+    },
+    |t| async move {
+        let (mut first, mut killer) = (t.client().await, t.client().await);
+        let mut victim = t.client().await;
+        first.query("BEGIN").await.expect_ok();
+        first.query("CREATE TEMPORARY TABLE own (n INT)").await.expect_ok();
+        victim.send(Command::Query, b"SELECT 1").await;
+        t.until("myriad_pool_waiting", None, 1.0).await;
+        killer.query(&format!("KILL {}", victim.id)).await.expect_ok();
+        assert!(hears_the_end(&mut victim).await);
+        t.until("myriad_pool_waiting", None, 0.0).await;
+        first.query("COMMIT").await.expect_ok();
+    }
+);
+
+/// A statement that only a kill ends, and that no other test runs.
+fn sleep(t: &Setup) -> String {
+    format!("SELECT SLEEP(100), /* {} */ 'mine'", t.schema)
+}
+
+/// Whether this statement was killed; else it must have returned this. (SLEEP returns 1 if it is interrupted early.)
+fn was_interrupted(reply: &Packets, wanted: &str) -> bool {
+    match reply.error() {
+        Some((1317, _)) => true,
+        Some(error) => panic!("{error:?}"),
+        None => {
+            let row = &reply.rows()[0];
+            assert_eq!(row.last().unwrap().as_deref(), Some(wanted));
+            row.len() > 1 && row[0].as_deref() == Some("1")
+        }
+    }
+}
+
+/// The proxy says why and hangs up, or merely hangs up.
+async fn hears_the_end(client: &mut Wire) -> bool {
+    let listen = async {
+        while let Ok((_, payload)) = client.frame().await {
+            assert_eq!(payload[0], 0xff, "{payload:?}");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), listen).await.is_ok()
+}
+
+/// Clients whose statements nobody may interrupt.
+fn bystanders(t: &Arc<Setup>, clients: usize) -> (JoinSet<()>, tokio::sync::watch::Sender<bool>) {
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut all = JoinSet::new();
+    for number in 0..clients {
+        let (t, stopped) = (Arc::clone(t), stopped.clone());
+        all.spawn(async move {
+            let mut client = t.client().await;
+            while !*stopped.borrow() {
+                let reply = client.query(&format!("SELECT SLEEP(0.0001), '{number}'")).await;
+                assert!(!was_interrupted(&reply, &number.to_string()), "hit by a kill for somebody else");
+            }
+        });
+    }
+    (all, stop)
+}
+
+async fn end((all, stop): (JoinSet<()>, tokio::sync::watch::Sender<bool>)) {
+    stop.send_replace(true);
+    all.join_all().await;
+}
