@@ -16,6 +16,8 @@ pub(super) struct Watch<'a> {
     session: &'a mut Session,
     status: &'a mut StatusFlags,
     metrics: &'a Metrics,
+    /// The backend's trackers are the client's own, for this turn.
+    own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
     lexer: Option<Box<Lexer>>,
     /// The command's code has passed.
@@ -29,9 +31,10 @@ impl<'a> Watch<'a> {
         status: &'a mut StatusFlags,
         metrics: &'a Metrics,
         streamed: bool,
+        own_trackers: bool,
     ) -> Self {
         let lexer = streamed.then(|| Box::new(Lexer::new(session.mode())));
-        Self { session, status, metrics, lexer, code_passed: false, sent: false }
+        Self { session, status, metrics, own_trackers, lexer, code_passed: false, sent: false }
     }
 
     /// Is the whole command on its way?
@@ -94,6 +97,10 @@ impl Witness for Watch<'_> {
     }
 
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
+        if self.own_trackers {
+            out.extend_from_slice(changes);
+            return true;
+        }
         self.session.filter(changes, out)
     }
 }

@@ -8,8 +8,11 @@ mod normal;
 mod player;
 mod script;
 
-use myriad::config::Config;
+use std::sync::Arc;
+
 use myriad::protocol::capability::CapabilityFlags;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Login, Setup, on_both};
 use player::{Player, Recording};
@@ -36,6 +39,7 @@ on_both!(to_a_client_that_tracks_everything, |t| async move {
 on_both!(to_a_client_that_tracks_some_variables_and_the_state_of_its_transactions, |t| async move {
     let trackers = [
         "SET SESSION session_track_system_variables = 'sql_mode , TIME_ZONE,nobody_knows_this'",
+        "SHOW WARNINGS",
         "SET SESSION session_track_schema = OFF",
         "SET SESSION session_track_transaction_info = 'STATE'",
     ];
@@ -47,9 +51,47 @@ on_both!(with_multi_statements, |t| async move {
     compare(&t, t.app().with(flags), Vec::new()).await;
 });
 
+on_both!(to_a_client_whose_backend_is_taken_all_the_time, |config| config.pool.max_connections = 1, |t| async move {
+    let (stop, neighbour) = neighbour(&t);
+    compare_steps(&t, t.app(), with_resets(script::all(&t.schema)), true).await;
+    stop.cancel();
+    let (turns, saves) = (neighbour.await.expect("the neighbour is well"), t.metric("myriad_saves_total", None));
+    println!("{:?}: a neighbour had {turns} turns; the session's state was saved {saves} times", t.kind);
+    assert!(turns > 100 && saves > 10.0, "the neighbour was not in the way: {turns} turns, {saves} saves");
+});
+
+/// Another client, with a state of its own, that wants a backend whenever there is one. Returns how many turns it had.
+fn neighbour(t: &Arc<Setup>) -> (CancellationToken, JoinHandle<u32>) {
+    let stop = CancellationToken::new();
+    let (stopped, t) = (stop.clone(), Arc::clone(t));
+    let busy = async move {
+        let login = Login { schema: Some("test2".into()), collation: 8, ..t.app().old() };
+        let mut client = t.client_as(&login).await;
+        let state = "SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+09:00', lc_time_names = 'de_DE', autocommit = 1";
+        client.query(state).await.expect_ok();
+        let mut turns = 0;
+        while !stopped.is_cancelled() {
+            client.query("SELECT CAST('neighbour' AS SIGNED), LAST_INSERT_ID(4711), \"schema_name\" FROM information_schema.schemata LIMIT 1").await.expect_ok();
+            turns += 1;
+        }
+        turns
+    };
+    (stop, tokio::spawn(busy))
+}
+
+/// Now and then a reset, so that no pin lasts for long.
+fn with_resets(steps: Vec<Step>) -> Vec<Step> {
+    let parts = steps.chunks(7).map(<[Step]>::to_vec);
+    parts.flat_map(|mut part| { part.push(script::reset()); part }).collect()
+}
+
 /// Runs the script twice and compares.
 async fn compare(t: &Setup, login: Login, first: Vec<Step>) {
     let steps: Vec<Step> = first.into_iter().chain(script::all(&t.schema)).collect();
+    compare_steps(t, login, steps, false).await;
+}
+
+async fn compare_steps(t: &Setup, login: Login, steps: Vec<Step>, shared: bool) {
     renew(t).await;
     let direct = record(Player::new(t.direct(&login).await, t.kind), &steps).await;
     renew(t).await;
@@ -57,7 +99,7 @@ async fn compare(t: &Setup, login: Login, first: Vec<Step>) {
     let (mut packets, mut excepted, mut differences) = (0, 0, String::new());
     for ((step, direct), proxied) in steps.iter().zip(&direct).zip(&proxied) {
         packets += direct.packets.len();
-        if let Some(reason) = normal::exception(t.kind, &step.to_string()) {
+        if let Some(reason) = normal::exception(t.kind, shared, &step.to_string()) {
             println!("not compared: {step}: {reason}");
             excepted += 1;
         } else if direct != proxied {
@@ -83,9 +125,4 @@ async fn renew(t: &Setup) {
     let mut admin = t.admin().await;
     admin.query(&format!("DROP DATABASE {}", t.schema)).await.expect_ok();
     admin.query(&format!("CREATE DATABASE {}", t.schema)).await.expect_ok();
-}
-
-/// A pool that all clients of a test must share.
-fn one_backend(config: &mut Config) {
-    config.pool.max_connections = 1;
 }
