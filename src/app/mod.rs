@@ -2,6 +2,7 @@
 
 pub mod cli;
 mod failure;
+mod globals;
 pub mod logging;
 mod proxy;
 pub mod runtime;

@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::globals;
 use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
@@ -106,6 +107,9 @@ impl Proxy {
         self.spawn_until_stop(Arc::clone(&door.registry).sweep(config.server.idle_timeout));
         self.tasks.spawn(Arc::clone(&door.pool).keeper(self.stop.clone()));
         self.spawn_until_stop(meet(Arc::clone(&door.connector)));
+        if !config.backend.globals_interval.is_zero() {
+            self.spawn_until_stop(globals::watch(Arc::clone(door), config.backend.globals_interval));
+        }
     }
 
     fn spawn_until_stop(&self, task: impl Future<Output = ()> + Send + 'static) {

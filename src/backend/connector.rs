@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -16,15 +17,15 @@ use tokio_rustls::TlsConnector;
 
 use super::connection::TRACKERS;
 use super::facts::{Collation, Settings};
-use super::{Backend, Class, OpenError, QueryError, ServerFacts};
+use super::{Account, Backend, Class, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
 use crate::net::{Buffer, Stream, tcp};
-use crate::protocol::capability::BACKEND_ALWAYS;
+use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
-use crate::session::{BackendState, Charset, Interner, StateSpec};
+use crate::session::{BackendState, Charset, Interner, StateSpec, Value};
 
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
@@ -41,6 +42,8 @@ pub struct Connector {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tls_wish: TlsWish,
     facts: ArcSwapOption<ServerFacts>,
+    /// How often something global has changed at the server.
+    doubts: AtomicU64,
     interner: Arc<Interner>,
     metrics: Arc<Metrics>,
 }
@@ -83,6 +86,7 @@ impl Connector {
             tls,
             tls_wish,
             facts: ArcSwapOption::empty(),
+            doubts: AtomicU64::new(0),
             interner,
             metrics,
         })
@@ -92,6 +96,18 @@ impl Connector {
     #[must_use]
     pub fn facts(&self) -> Option<Arc<ServerFacts>> {
         self.facts.load_full()
+    }
+
+    /// Is everything known that a new session's state depends on? If not, the next login to the server learns it.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        let doubts = self.doubts.load(Ordering::Acquire);
+        self.facts.load().as_ref().is_some_and(|facts| facts.is_complete(doubts))
+    }
+
+    /// A global variable was changed at the server: what new sessions start with is to be learned anew.
+    pub fn doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Where the server is.
@@ -145,6 +161,14 @@ impl Connector {
         })
     }
 
+    /// [`Backend::change_user`], within `backend.connect_timeout`.
+    ///
+    /// # Errors
+    /// As there, or that the time ran out.
+    pub async fn change_user(&self, backend: &mut Backend, account: &Account) -> Result<(), OpenError> {
+        self.within_timeout(Box::pin(backend.change_user(account, &self.interner))).await
+    }
+
     async fn dial(&self) -> Result<Stream, OpenError> {
         let refused = |error: io::Error| {
             let kind = match error.kind() {
@@ -169,15 +193,8 @@ impl Connector {
 
     async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
         let mut stream = self.dial().await?;
-        let mut conversation = ClientSide::new(LoginSpec {
-            user: class.account.user.clone(),
-            password: class.account.password.clone(),
-            schema: None,
-            collation: LOGIN_COLLATION,
-            capabilities: BACKEND_ALWAYS | class.flags(),
-            attributes: attributes(),
-            tls: self.tls_wish,
-        });
+        let capabilities = BACKEND_ALWAYS | class.flags();
+        let mut conversation = ClientSide::new(login_spec(&class.account, capabilities, self.tls_wish));
         let (mut payload, mut out) = (Vec::new(), BytesMut::new());
         loop {
             let seq = read_packet(&mut stream, &mut payload).await?;
@@ -222,20 +239,18 @@ impl Connector {
         if backend.tracks() {
             backend.query(TRACKERS).await?;
         }
+        let as_of = self.doubts.load(Ordering::Acquire);
+        let initial = backend.read_state().await?;
         let known = self.facts.load().as_ref().is_some_and(|facts| {
-            !facts.settings.collations.is_empty()
-                && facts.version == greeting.version
-                && facts.mariadb == greeting.is_mariadb()
+            facts.is_complete(as_of) && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
         });
         if !known {
-            let collations = collations(backend, greeting.is_mariadb()).await?;
+            let collations = Arc::new(collations(backend, greeting.is_mariadb()).await?);
             let default_charset = default_charset(backend).await?;
-            let sql_mode = sql_mode(backend).await?;
-            self.learn(greeting, Some(Settings { collations: Arc::new(collations), default_charset, sql_mode }));
+            let sql_mode = sql_mode(backend, &initial).await?;
+            self.learn(greeting, Some(Settings { as_of, collations, default_charset, sql_mode }));
         }
-        let charset = backend.read_charset().await?;
-        let state = self.interner.intern(StateSpec { charset, ..StateSpec::default() });
-        backend.state = BackendState::fresh(state, false);
+        backend.state = BackendState::fresh(self.interner.intern(initial), false);
         Ok(())
     }
 
@@ -254,19 +269,20 @@ impl Connector {
 }
 
 impl Backend {
-    /// Asks for the character sets and the collation of the connection.
+    /// Asks for what a session that has just begun has of a state. Its `sql_mode` is always part of it, and of every
+    /// session's state: it decides how texts are read, so no session may come to another one by changing its backend.
     ///
     /// # Errors
     /// As [`Backend::query`].
-    pub async fn read_charset(&mut self) -> Result<Charset, QueryError> {
-        self.ask_charset(
+    pub async fn read_state(&mut self) -> Result<StateSpec, QueryError> {
+        self.ask_state(
             "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
-                          @@collation_connection",
+             @@collation_connection, @@sql_mode",
         )
         .await
     }
 
-    async fn ask_charset(&mut self, sql: &str) -> Result<Charset, QueryError> {
+    async fn ask_state(&mut self, sql: &str) -> Result<StateSpec, QueryError> {
         let rows = self.query(sql).await?;
         let mut fields = rows
             .fields(0)
@@ -274,12 +290,14 @@ impl Backend {
             .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
         let mut next = || fields.next().flatten();
         let (client, connection, results, collation) = (next(), next(), next(), next());
-        Ok(Charset {
+        let charset = Charset {
             client: client.unwrap_or_default(),
             connection: connection.unwrap_or_default(),
             results,
             collation: collation.unwrap_or_default(),
-        })
+        };
+        let sql_mode = next().map(|mode| ("sql_mode".into(), Value::from(&*mode)));
+        Ok(StateSpec { schema: None, charset, variables: sql_mode.into_iter().collect() })
     }
 }
 
@@ -287,20 +305,21 @@ impl Backend {
 async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
     let sql = "SELECT @@global.character_set_client, @@global.character_set_connection, \
                @@global.character_set_results, @@global.collation_connection";
-    match backend.ask_charset(sql).await {
+    match backend.ask_state(sql).await {
         Err(QueryError::Refused { .. }) => Ok(Charset::default()),
-        other => other,
+        other => Ok(other?.charset),
     }
 }
 
-/// The server's own sql_mode, which new sessions have.
-async fn sql_mode(backend: &mut Backend) -> Result<String, QueryError> {
+/// The sql_mode that new sessions have: this one's (`init_connect` may have set it), unless its client asked for more.
+async fn sql_mode(backend: &mut Backend, initial: &StateSpec) -> Result<Option<String>, QueryError> {
+    let text = |mode: &[u8]| String::from_utf8_lossy(mode).into_owned();
+    if !backend.capabilities.contains(CapabilityFlags::CLIENT_IGNORE_SPACE) {
+        return Ok(initial.variables.get("sql_mode").map(|mode| text(&mode.0)));
+    }
     match backend.query("SELECT @@global.sql_mode").await {
-        Err(QueryError::Refused { .. }) => Ok(String::new()),
-        rows => {
-            let mode = rows?.fields(0).into_iter().next().flatten().unwrap_or_default();
-            Ok(String::from_utf8_lossy(&mode).into_owned())
-        }
+        Err(QueryError::Refused { .. }) => Ok(None),
+        rows => Ok(rows?.fields(0).into_iter().next().flatten().map(|mode| text(&mode))),
     }
 }
 
@@ -332,6 +351,19 @@ async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16,
         .collect())
 }
 
+/// Who logs in, and how.
+pub(super) fn login_spec(account: &Account, capabilities: CapabilityFlags, tls: TlsWish) -> LoginSpec {
+    LoginSpec {
+        user: account.user.clone(),
+        password: account.password.clone(),
+        schema: None,
+        collation: LOGIN_COLLATION,
+        capabilities,
+        attributes: attributes(),
+        tls,
+    }
+}
+
 /// Connection attributes, as performance_schema.session_connect_attrs shows them.
 fn attributes() -> Vec<(String, String)> {
     vec![
@@ -342,7 +374,7 @@ fn attributes() -> Vec<(String, String)> {
     ]
 }
 
-async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, OpenError> {
+pub(super) async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, OpenError> {
     let mut header = [0; HEADER];
     stream.read_exact(&mut header).await.map_err(lost)?;
     let header = Header::parse(&header).unwrap_or(Header { len: 0, seq: 0 });
@@ -354,7 +386,7 @@ async fn read_packet(stream: &mut Stream, payload: &mut Vec<u8>) -> Result<u8, O
     Ok(header.seq)
 }
 
-async fn flush(stream: &mut Stream, out: &mut BytesMut) -> Result<(), OpenError> {
+pub(super) async fn flush(stream: &mut Stream, out: &mut BytesMut) -> Result<(), OpenError> {
     if !out.is_empty() {
         stream.write_all(out).await.map_err(lost)?;
         stream.flush().await.map_err(lost)?;
@@ -367,7 +399,7 @@ fn lost(error: io::Error) -> OpenError {
     OpenError::ours(OpenResult::Refused, format!("the server hung up during the login: {error}"))
 }
 
-fn login_error(error: LoginError) -> OpenError {
+pub(super) fn login_error(error: LoginError) -> OpenError {
     match error {
         LoginError::Server { code, state, message } => OpenError::server(code, state, message),
         LoginError::TlsNotOffered | LoginError::ClearWithoutTls => OpenError::ours(OpenResult::Tls, error.to_string()),
@@ -375,7 +407,7 @@ fn login_error(error: LoginError) -> OpenError {
     }
 }
 
-fn query_error(error: QueryError) -> OpenError {
+pub(super) fn query_error(error: QueryError) -> OpenError {
     match error {
         QueryError::Refused { code, state, message } => OpenError::server(code, Some(state), message),
         QueryError::Lost(error) => lost(error),

@@ -39,8 +39,10 @@ pub struct Settings {
     pub collations: Arc<HashMap<u16, Collation>>,
     /// What a connection gets whose client names no collation that the server knows.
     pub default_charset: Charset,
-    /// The sql_mode of new sessions.
-    pub sql_mode: String,
+    /// The sql_mode of new sessions, if the server has such a thing.
+    pub sql_mode: Option<String>,
+    /// How many doubts the connector had had when this was learned.
+    pub as_of: u64,
 }
 
 impl ServerFacts {
@@ -59,21 +61,69 @@ impl ServerFacts {
         }
     }
 
-    /// Does the sql_mode of new sessions have this word?
+    /// The sql_mode of a new session whose client has these capabilities, spelled as the server does.
     #[must_use]
-    pub fn has_mode(&self, word: &str) -> bool {
-        self.settings.sql_mode.split(',').any(|mode| mode.eq_ignore_ascii_case(word))
+    pub fn sql_mode(&self, client: CapabilityFlags) -> Option<String> {
+        const BEFORE: [&str; 3] = ["REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES"];
+        const IGNORE_SPACE: &str = "IGNORE_SPACE";
+        let server = self.settings.sql_mode.as_deref()?;
+        let mut modes: Vec<&str> = server.split(',').filter(|mode| !mode.is_empty()).collect();
+        if client.contains(CapabilityFlags::CLIENT_IGNORE_SPACE) && !modes.contains(&IGNORE_SPACE) {
+            let at = modes.iter().take_while(|mode| BEFORE.contains(mode)).count();
+            modes.insert(at, IGNORE_SPACE);
+        }
+        Some(modes.join(","))
     }
 
-    /// Was there a login, so that all is known?
+    /// Was there a login since this many doubts, so that all is known?
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        !self.settings.collations.is_empty()
+    pub fn is_complete(&self, doubts: u64) -> bool {
+        !self.settings.collations.is_empty() && self.settings.as_of == doubts
     }
 
     /// Can the server report what a statement does to its session?
     #[must_use]
     pub fn tracks(&self) -> bool {
         self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(sql_mode: Option<&str>) -> ServerFacts {
+        ServerFacts {
+            version: Vec::new(),
+            capabilities: CapabilityFlags::empty(),
+            collation: 45,
+            status: StatusFlags::empty(),
+            mariadb: false,
+            settings: Settings { sql_mode: sql_mode.map(Into::into), ..Settings::default() },
+        }
+    }
+
+    #[test]
+    fn a_client_that_ignores_space_has_it_in_its_mode_where_the_server_puts_it() {
+        let (plain, ignoring) = (CapabilityFlags::empty(), CapabilityFlags::CLIENT_IGNORE_SPACE);
+        for (server, wanted) in [
+            ("", "IGNORE_SPACE"),
+            ("STRICT_TRANS_TABLES", "IGNORE_SPACE,STRICT_TRANS_TABLES"),
+            ("PIPES_AS_CONCAT,ANSI_QUOTES,NO_ZERO_DATE", "PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,NO_ZERO_DATE"),
+            ("IGNORE_SPACE,NO_ZERO_DATE", "IGNORE_SPACE,NO_ZERO_DATE"),
+        ] {
+            assert_eq!(facts(Some(server)).sql_mode(plain).as_deref(), Some(server));
+            assert_eq!(facts(Some(server)).sql_mode(ignoring).as_deref(), Some(wanted));
+        }
+        assert_eq!(facts(None).sql_mode(ignoring), None);
+    }
+
+    #[test]
+    fn a_doubt_makes_facts_incomplete() {
+        let mut facts = facts(None);
+        assert!(!facts.is_complete(0));
+        let collation = Collation { charset: "utf8mb4".into(), name: "utf8mb4_bin".into() };
+        facts.settings.collations = Arc::new(HashMap::from([(46, collation)]));
+        assert!(facts.is_complete(0) && !facts.is_complete(1));
     }
 }

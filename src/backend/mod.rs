@@ -5,11 +5,13 @@
 //! and scripted ones in tests/.
 
 mod account;
+mod change_user;
 mod class;
 mod connection;
 mod connector;
 mod error;
 mod facts;
+mod globals;
 mod kill;
 mod loan;
 mod query;
@@ -21,6 +23,7 @@ pub use connection::Backend;
 pub use connector::Connector;
 pub use error::OpenError;
 pub use facts::{Collation, ServerFacts, Settings};
+pub use globals::{GlobalChanges, Globals, GlobalsWatch};
 pub use loan::{Answer, Loan};
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;

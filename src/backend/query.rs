@@ -7,9 +7,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 
 use super::Backend;
+use crate::protocol::capability::StatusFlags;
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header, packet_with};
 use crate::protocol::packet::column::text_row;
+use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::response::{Body, Class, Event, Reply, ReplyError};
 
 /// The largest reply that a question of ours may have, in bytes.
@@ -22,6 +24,10 @@ pub struct Rows {
     pub columns: Vec<Bytes>,
     /// Text rows.
     pub rows: Vec<Bytes>,
+    /// What the server says of its session at the end.
+    pub status: StatusFlags,
+    /// How many warnings the statement caused.
+    pub warnings: u16,
 }
 
 impl Rows {
@@ -81,7 +87,7 @@ impl Backend {
         let mut reply = Reply::new(command.reply(), self.deprecates_eof(), self.tracks());
         let (mut rows, mut refused, mut total) = (Rows::default(), None, 0);
         while !reply.is_done() {
-            let (class, packet) = self.packet(&mut reply, &mut refused).await?;
+            let (class, packet) = self.packet(&mut reply, &mut rows, &mut refused).await?;
             total += packet.len();
             if total > MAX_REPLY {
                 return Err(
@@ -101,20 +107,20 @@ impl Backend {
     async fn packet(
         &mut self,
         reply: &mut Reply,
+        rows: &mut Rows,
         refused: &mut Option<QueryError>,
     ) -> Result<(Class, Bytes), QueryError> {
         loop {
             if let Some(header) = Header::parse(self.buffer.data()) {
                 if let Some(payload) = self.buffer.data().get(HEADER..HEADER + header.len) {
                     let class = reply.classify(header, payload.first().copied())?;
-                    if let Event::End(end) = reply.accept(class, header, payload)?
-                        && let Body::Err(err) = end.body
-                    {
-                        *refused = Some(QueryError::Refused {
-                            code: err.code,
-                            state: err.state.unwrap_or(*b"HY000"),
-                            message: String::from_utf8_lossy(err.message).into_owned(),
-                        });
+                    if let Event::End(end) = reply.accept(class, header, payload)? {
+                        match end.body {
+                            Body::Ok(ok) | Body::RowsEnd(ok) => (rows.status, rows.warnings) = (ok.status, ok.warnings),
+                            Body::RowsEndEof(eof) => (rows.status, rows.warnings) = (eof.status, eof.warnings),
+                            Body::Err(err) => *refused = Some(refusal(&err)),
+                            Body::Text => {}
+                        }
                     }
                     let packet = Bytes::copy_from_slice(payload);
                     self.buffer.consume(HEADER + header.len);
@@ -126,6 +132,14 @@ impl Backend {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
         }
+    }
+}
+
+fn refusal(err: &ErrPacket<'_>) -> QueryError {
+    QueryError::Refused {
+        code: err.code,
+        state: err.state.unwrap_or(*b"HY000"),
+        message: String::from_utf8_lossy(err.message).into_owned(),
     }
 }
 

@@ -3,9 +3,10 @@
 use bytes::BytesMut;
 
 use super::{Backend, QueryError};
+use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::protocol::frame::write_packet;
-use crate::session::{BackendState, Charset, Interner, Restore, StateSpec};
+use crate::session::{BackendState, Interner, Restore, StateSpec};
 
 /// Packets to go out in front of a client's command, and how many answers they will get.
 #[derive(Debug, Default)]
@@ -49,16 +50,31 @@ impl Backend {
     /// As [`Backend::query`].
     pub async fn reset(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.command(Command::ResetConnection, b"").await?;
+        self.revive(interner).await
+    }
+
+    /// After the server has reset its session: what every connection of ours needs, and a look at what it has now.
+    pub(super) async fn revive(&mut self, interner: &Interner) -> Result<(), QueryError> {
+        self.arm_flags().await?;
         self.arm_trackers().await?;
-        let charset = self.read_charset().await?;
-        self.forget(interner, charset);
+        let initial = self.read_state().await?;
+        self.forget(interner, initial);
         Ok(())
     }
 
-    /// The server's session was reset: it has these character sets, the schema it had, and nothing else.
-    pub fn forget(&mut self, interner: &Interner, charset: Charset) {
+    /// What a flag of the handshake sets in a session: MySQL sets it again in a reset, MariaDB does not. (The other one,
+    /// CLIENT_IGNORE_SPACE, is part of `sql_mode`, and that is part of a session's state.)
+    async fn arm_flags(&mut self) -> Result<(), QueryError> {
+        if self.capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE) {
+            self.query("SET SESSION wait_timeout=@@interactive_timeout").await?;
+        }
+        Ok(())
+    }
+
+    /// The server's session was reset: it has this, the schema it had, and nothing else.
+    fn forget(&mut self, interner: &Interner, initial: StateSpec) {
         let schema = self.state.state.spec().schema.clone();
-        let state = interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        let state = interner.intern(StateSpec { schema, ..initial });
         self.state = BackendState::fresh(state, self.state.multi_statements);
         self.loan = None;
     }

@@ -45,6 +45,15 @@ pub struct Door {
     pub settings: Settings,
 }
 
+impl Door {
+    /// A global variable was changed at the server: connections opened before keep the old default, so they are
+    /// replaced as soon as they are free, and what new sessions start with is learned anew.
+    pub fn globals_changed(&self) {
+        self.connector.doubt();
+        self.pool.retire_all();
+    }
+}
+
 /// The numbers of states that a server has accepted as a whole: restoring them needs no waiting.
 #[derive(Debug, Default)]
 pub struct Proven(Mutex<HashSet<u64>>);

@@ -112,12 +112,17 @@ impl Client {
             return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
         }
         let schema = self.session.state().schema().map(Into::into);
-        let charset = lease.state.state.charset().clone();
-        let state = self.door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+        // MySQL goes back to its own default, MariaDB to what the handshake said: the client's, not the backend's.
+        let facts = self.door.connector.facts();
+        let charset = match &facts {
+            Some(facts) if facts.mariadb => facts.charset(self.guest.collation),
+            _ => lease.state.state.charset().clone(),
+        };
+        let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
-        self.status = self.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+        self.status = facts.map(|facts| facts.status).unwrap_or_default();
         self.consume_command();
         self.show_pins();
         if self.is_pinned() {
@@ -142,7 +147,7 @@ impl Client {
         let greeting = login::greeting(&self.door, &facts, self.registered.entry.id);
         let policy = login::policy(&self.door, &self.stream);
         let keys = Arc::clone(&self.door.keys);
-        let mut machine = ServerSide::new(greeting, login::salt(), keys, policy);
+        let mut machine = ServerSide::new(greeting, self.guest.salt, keys, policy);
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
@@ -151,6 +156,7 @@ impl Client {
             buffer: &mut self.buffer,
             host: &self.host,
             owner: u64::from(self.registered.entry.id),
+            salt: self.guest.salt,
         };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
@@ -220,6 +226,10 @@ impl Client {
     /// server's.
     pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
         self.door.metrics.session.local_answers.inc();
+        if !self.is_pinned() && !self.pay(&mut lease).await {
+            lease.discard(CloseReason::Lost);
+            return self.answer_fault(&Fault::BackendLost { reason: "the server closed the connection".into() }).await;
+        }
         let text = self.argument().to_vec();
         let answer = lease.command(Command::Query, &text).await;
         self.consume_command();
@@ -227,7 +237,7 @@ impl Client {
             Ok(answer) => {
                 self.session.answered(plain);
                 let mut out = BytesMut::new();
-                reply::rows(&mut out, &answer.columns, &rows, self.status, self.guest.capabilities);
+                reply::rows(&mut out, &answer, &rows, self.guest.capabilities);
                 (self.send(&mut out).await, true)
             }
             Err(QueryError::Refused { code, state, message }) => {
@@ -240,9 +250,29 @@ impl Client {
         };
         if !alive {
             lease.discard(CloseReason::Lost);
-            return next;
+        } else if self.is_pinned() {
+            self.lease = Some(lease);
+        } else {
+            // On MariaDB a statement without a table leaves the list of the one before.
+            lease.state.warned = true;
+            lend::give_back(lease, 0);
         }
-        self.let_go(lease, next).await
+        next
+    }
+
+    /// Saves what the session would miss of the backend that it is about to lose. False if the backend is lost.
+    async fn pay(&mut self, lease: &mut Lease<Server>) -> bool {
+        for ask in self.session.owes() {
+            let rows = match lease.query(&ask.text()).await {
+                Ok(rows) => Some(rows.decode()),
+                Err(QueryError::Refused { .. }) => None,
+                Err(_) => return false,
+            };
+            self.session.answer(&ask, rows);
+        }
+        lease.state.last_insert_id = self.session.held().last_insert_id;
+        self.show_pins();
+        true
     }
 }
 

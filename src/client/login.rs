@@ -18,7 +18,7 @@ use crate::protocol::command::Command;
 use crate::protocol::handshake::{
     Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
 };
-use crate::session::{Options, Session, StateSpec};
+use crate::session::{Options, Session, StateSpec, Value};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Guest {
     pub(super) capabilities: CapabilityFlags,
     /// The collation number of the handshake.
     pub(super) collation: u16,
+    /// What the passwords of this connection are scrambled with.
+    pub(super) salt: Nonce,
     /// Its place among the user's clients.
     _slot: UserSlot,
 }
@@ -58,6 +60,8 @@ pub(super) struct Threshold<'a> {
     pub(super) host: &'a str,
     /// The session's number, for the pool.
     pub(super) owner: u64,
+    /// What passwords are scrambled with; made at the greeting.
+    pub(super) salt: Nonce,
 }
 
 /// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
@@ -72,7 +76,8 @@ pub(super) async fn log_in(
         Err(fault) => return Err(refuse(threshold, stream, 0, &fault, LoginResult::Backend).await),
     };
     let greeting = greeting(door, &facts, connection_id);
-    let mut machine = ServerSide::new(greeting, salt(), Arc::clone(&door.keys), policy(door, stream));
+    threshold.salt = salt();
+    let mut machine = ServerSide::new(greeting, threshold.salt, Arc::clone(&door.keys), policy(door, stream));
     let mut out = BytesMut::new();
     machine.greet(&mut out);
     follow(threshold, stream, &mut machine, Ok(Step::Read), out).await
@@ -100,19 +105,22 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
     let mariadb = facts.as_ref().is_some_and(|facts| facts.mariadb);
     let charset = facts.as_ref().map(|facts| facts.charset(guest.collation)).unwrap_or_default();
     let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
-    let state = door.interner.intern(StateSpec { schema, charset, ..StateSpec::default() });
+    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(guest.capabilities));
+    let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
+    let state = door.interner.intern(StateSpec { schema, charset, variables });
+    let has = |word: &str| sql_mode.iter().flat_map(|mode| mode.split(',')).any(|mode| mode == word);
     let options = Options {
         mariadb,
         multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
-        ansi_quotes: facts.as_ref().is_some_and(|facts| facts.has_mode("ANSI_QUOTES")),
-        no_backslash_escapes: facts.as_ref().is_some_and(|facts| facts.has_mode("NO_BACKSLASH_ESCAPES")),
+        ansi_quotes: has("ANSI_QUOTES"),
+        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
     };
     Session::new(state, Arc::clone(&door.interner), options)
 }
 
 /// A salt without zero bytes, as servers make it.
-pub(super) fn salt() -> Nonce {
+fn salt() -> Nonce {
     std::array::from_fn(|_| rand::random_range(1..128))
 }
 
@@ -236,7 +244,7 @@ async fn admit(
         door.users.unproven_account(&request.user, password)
     };
     let class = Class::new(Arc::clone(&account), request.capabilities);
-    let known = door.connector.facts().is_some_and(|facts| facts.is_complete());
+    let known = door.connector.is_sure();
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
@@ -252,6 +260,7 @@ async fn admit(
         schema: request.schema.clone(),
         capabilities: request.capabilities,
         collation: request.collation,
+        salt: threshold.salt,
         _slot: slot,
     })
 }

@@ -1,7 +1,8 @@
 //! The packets that the proxy itself sends to clients. The only place that words an error.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
+use crate::backend;
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::frame::packet_with;
 use crate::protocol::packet::eof::EofPacket;
@@ -183,18 +184,13 @@ pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, clien
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
 }
 
-/// Appends a result set in text: the server's own column definitions, other rows.
-pub fn rows(
-    out: &mut BytesMut,
-    columns: &[Bytes],
-    rows: &[Vec<Option<Vec<u8>>>],
-    status: StatusFlags,
-    client: CapabilityFlags,
-) {
+/// Appends a result set in text: as the server answered, with other rows.
+pub fn rows(out: &mut BytesMut, answer: &backend::Rows, rows: &[Vec<Option<Vec<u8>>>], client: CapabilityFlags) {
     let old = !client.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
-    let eof = EofPacket { warnings: 0, status };
-    let mut seq = packet_with(out, 1, |out| put_lenenc_int(out, columns.len() as u64));
-    for column in columns {
+    let status = answer.status - StatusFlags::SERVER_SESSION_STATE_CHANGED;
+    let eof = EofPacket { warnings: answer.warnings, status };
+    let mut seq = packet_with(out, 1, |out| put_lenenc_int(out, answer.columns.len() as u64));
+    for column in &answer.columns {
         seq = packet_with(out, seq, |out| out.extend_from_slice(column));
     }
     if old {
@@ -214,8 +210,8 @@ pub fn rows(
         packet_with(out, seq, |out| eof.encode(out));
     } else {
         let header = OkPacket::END;
-        let end =
-            OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+        let EofPacket { warnings, status } = eof;
+        let end = OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
         let tracks = client.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
         packet_with(out, seq, |out| end.encode(out, tracks));
     }

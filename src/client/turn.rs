@@ -28,8 +28,8 @@ pub(super) type Next = ControlFlow<Goodbye>;
 /// How long the reply to a client that is gone is still read, so that its backend may live on.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How often a backend that cannot be brought to a session's state is exchanged for another one.
-const EXCHANGES: usize = 1000;
+/// How many backends are tried that cannot be brought out of their schema.
+const EXCHANGES: usize = 4;
 
 impl Client {
     /// Relays the command at the buffer's front. `effects` is what its text does; none if the text is still on its way.
@@ -58,10 +58,16 @@ impl Client {
             (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
             _ => effects.unwrap_or_default(),
         };
+        self.own_trackers = effects_of.may(Flags::SET_TRACKER) && lease.tracks();
+        if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
+            lease.discard(CloseReason::Lost);
+            let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
+            return ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await);
+        }
         self.session.begin(command, effects_of);
         let option = self.argument().first().copied();
         let mut traffic = Traffic::default();
-        let relayed = self.relay(&mut lease, command, effects.is_none(), prefix, &mut traffic).await;
+        let relayed = self.relay(&mut lease, command, effects.as_ref(), prefix, &mut traffic).await;
         self.count(&traffic, started);
         if let Err(broken) = relayed {
             return Box::pin(self.broken(lease, broken)).await;
@@ -105,7 +111,7 @@ impl Client {
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
         for _ in 0..EXCHANGES {
-            let lease = match self.lease.take() {
+            let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     self.moved = false;
@@ -114,13 +120,21 @@ impl Client {
                 None => self.wait_for_lease().await?,
             };
             self.moved = lease.kind() != LeaseKind::Own;
-            if !self.moved {
-                // Untouched: it holds what this session left, the list of warnings included.
-                self.loan = None;
-                return Ok((lease, Prefix::default()));
+            if self.moved {
+                Box::pin(self.move_on()).await;
+            } else {
+                // Untouched: what was not known about it, and its warnings, only mattered to others.
+                if self.loan.take().is_some() {
+                    lease.state.last_insert_id = self.session.held().last_insert_id;
+                }
+                lease.state.warned = false;
             }
-            Box::pin(self.move_on()).await;
-            match plan(&lease.state, &self.session.held()) {
+            let held = self.session.held();
+            let mut way = plan(&lease.state, &held);
+            if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
+                way = plan(&lease.state, &held);
+            }
+            match way {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => {
                     self.door.metrics.session.restores.inc();
@@ -130,10 +144,22 @@ impl Client {
                     }
                     return Box::pin(self.restore(lease, restore, command, effects)).await;
                 }
-                Plan::Unreachable => lease.discard(CloseReason::Displaced),
+                Plan::Unreachable => lease.discard(CloseReason::Dirty),
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// Brings a backend out of its schema and into none; `false` if it is of no further use.
+    async fn leave_schema(&mut self, lease: &mut Lease<Server>) -> bool {
+        self.door.metrics.session.schema_exits.inc();
+        match self.door.connector.change_user(lease, &self.class.account).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(thread_id = lease.thread_id, %error, "a backend cannot leave its schema; closing it");
+                false
+            }
+        }
     }
 
     /// Brings a backend to the session's state and waits for the outcome: a schema may have been dropped, a state is new
@@ -149,6 +175,7 @@ impl Client {
         let state = self.session.state().id;
         let chooses = |effects: &Effects| effects.is_certain() && effects.may(Flags::USE);
         let needs_none = command == Command::InitDb || effects.is_some_and(chooses);
+        let schema_first = restore.prelude.is_none() && restore.schema.is_some();
         let mut restored = lease.restore(&restore).await;
         if needs_none && matches!(restored, Err(QueryError::Refused { code: 1044 | 1049, .. })) {
             // The command chooses another schema: it may run in whichever the backend has.
@@ -163,10 +190,18 @@ impl Client {
             }
             Err(QueryError::Refused { code, state, message }) => {
                 self.door.metrics.session.restore_failures.inc();
-                lease.discard(CloseReason::Dirty);
+                if schema_first && !self.foreign_schema && matches!(code, 1044 | 1049) {
+                    // Nothing has changed yet but the list of warnings.
+                    lease.state.warned = true;
+                    lend::give_back(lease, 0);
+                } else {
+                    self.foreign_schema = false;
+                    lease.discard(CloseReason::Dirty);
+                }
                 Err(self.answer_fault(&Fault::NotRestored { code, state, message }).await)
             }
             Err(error) => {
+                self.foreign_schema = false;
                 lease.discard(CloseReason::Lost);
                 Err(self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await)
             }
@@ -233,7 +268,7 @@ impl Client {
         &mut self,
         lease: &mut Lease<Server>,
         command: Command,
-        streamed: bool,
+        effects: Option<&Effects>,
         prefix: Prefix,
         traffic: &mut Traffic,
     ) -> Result<(), Broken> {
@@ -255,7 +290,8 @@ impl Client {
         let backend = &mut **lease;
         let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
         let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door.metrics, streamed);
+        let mut watch =
+            Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         relayed
@@ -340,9 +376,10 @@ impl Client {
         let was_killed = self.registered.entry.runs_nothing().await;
         tracing::debug!(id = self.registered.entry.id, thread_id = lease.thread_id, error = %broken.error, was_killed, "a turn broke");
         let pinned = self.is_pinned();
+        let foreign = std::mem::take(&mut self.foreign_schema);
         let (fault, goodbye, reason) = match broken.error {
             TurnError::ClientGone(error) => {
-                if broken.finished_alone {
+                if broken.finished_alone && !foreign {
                     // To be reset on the way out.
                     self.lease = Some(lease);
                 } else {

@@ -2,20 +2,24 @@
 
 use bytes::BytesMut;
 
-use crate::metrics::Metrics;
+use super::Door;
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
+use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{Body, End};
 use crate::relay::Witness;
 use crate::session::Session;
-use crate::sql::Lexer;
+use crate::sql::{Effects, Flags, Lexer};
 
 /// Tells the session what passes.
 pub(super) struct Watch<'a> {
     session: &'a mut Session,
     status: &'a mut StatusFlags,
-    metrics: &'a Metrics,
+    door: &'a Door,
+    command: Command,
+    /// The text may set a global variable.
+    sets_globals: bool,
     /// The backend's trackers are the client's own, for this turn.
     own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
@@ -26,15 +30,25 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
+    /// `effects` is what the command's text does; none if the text is still on its way.
     pub(super) fn new(
         session: &'a mut Session,
         status: &'a mut StatusFlags,
-        metrics: &'a Metrics,
-        streamed: bool,
+        door: &'a Door,
+        command: Command,
+        effects: Option<&Effects>,
         own_trackers: bool,
     ) -> Self {
-        let lexer = streamed.then(|| Box::new(Lexer::new(session.mode())));
-        Self { session, status, metrics, own_trackers, lexer, code_passed: false, sent: false }
+        let lexer = effects.is_none().then(|| Box::new(Lexer::new(session.mode())));
+        let (sets_globals, code_passed, sent) = (false, false, false);
+        let mut watch = Self { session, status, door, command, sets_globals, own_trackers, lexer, code_passed, sent };
+        watch.note(effects);
+        watch
+    }
+
+    fn note(&mut self, effects: Option<&Effects>) {
+        let may = effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
+        self.sets_globals = may && self.command == Command::Query;
     }
 
     /// Is the whole command on its way?
@@ -54,7 +68,9 @@ impl Witness for Watch<'_> {
     fn command_sent(&mut self) {
         self.sent = true;
         if let Some(lexer) = self.lexer.take() {
-            self.session.late_effects(lexer.finish());
+            let effects = lexer.finish();
+            self.note(Some(&effects));
+            self.session.late_effects(effects);
         }
     }
 
@@ -69,6 +85,10 @@ impl Witness for Watch<'_> {
             Body::Ok(ok) => {
                 *self.status = ok.status;
                 self.session.observe_ok(ok, None);
+                if self.sets_globals {
+                    // Before the client hears of it: whoever comes after that must see the new default.
+                    self.door.globals_changed();
+                }
             }
             Body::RowsEnd(ok) => {
                 *self.status = ok.status;
@@ -88,7 +108,7 @@ impl Witness for Watch<'_> {
                 self.session.observe_ok(&ok, Some(end.rows));
             }
             Body::Err(err) => {
-                self.metrics.relay.error(err.code);
+                self.door.metrics.relay.error(err.code);
                 self.session.observe_err(err.code);
             }
             Body::Text => {}

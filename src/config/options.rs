@@ -74,6 +74,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     backend.servers: Several(ServerAddress),
     backend.connect_timeout: time(TENTH..=minutes(10)),
     backend.keepalive: time_or_never(SECOND..=hours(2)),
+    backend.globals_interval: time_or_never(TENTH..=hours(1)),
     backend.tls.mode: BACKEND_TLS,
     backend.tls.ca: Maybe(FilePath),
     backend.tls.server_name: Maybe(TEXT),

@@ -107,6 +107,9 @@ pub struct Backend {
     pub connect_timeout: Duration,
     /// TCP keep-alive: idle time before the first probe. Default 60 s; zero switches it off.
     pub keepalive: Duration,
+    /// How often the server's global variables are looked at, on an idle connection, so that new sessions see what
+    /// was changed. Default 5 s; zero is never.
+    pub globals_interval: Duration,
     /// TLS with the servers.
     pub tls: BackendTls,
 }
@@ -284,6 +287,7 @@ impl Default for Backend {
             servers: vec![Endpoint { host: "127.0.0.1".into(), port: 3306 }],
             connect_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(60),
+            globals_interval: Duration::from_secs(5),
             tls: BackendTls::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use prometheus::{Histogram, IntCounter, IntGauge, Registry};
 
-use super::family::{Family, counters, gauges, labelled, seconds};
+use super::family::{Family, counter, counters, gauges, labelled, seconds};
 
 labelled! {
     /// What a backend connection is doing now.
@@ -69,6 +69,8 @@ pub struct BackendMetrics {
     pub closes: Family<CloseReason, IntCounter>,
     /// `myriad_backend_open_seconds`
     pub open_seconds: Histogram,
+    /// `myriad_global_looks_total`: looks at the server's global variables that saw them.
+    pub global_looks: IntCounter,
 }
 
 impl BackendMetrics {
@@ -82,6 +84,7 @@ impl BackendMetrics {
                 "Backend connections closed, by reason.",
                 "reason",
             ),
+            global_looks: counter(registry, "myriad_global_looks_total", "Looks at the server's global variables."),
             open_seconds: seconds(registry, "myriad_backend_open_seconds", "Time to dial and log in, in seconds."),
         }
     }

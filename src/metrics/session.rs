@@ -13,6 +13,8 @@ pub struct SessionMetrics {
     pub restores: IntCounter,
     /// `myriad_restore_failures_total`: restores that the server refused.
     pub restore_failures: IntCounter,
+    /// `myriad_schema_exits_total`: backends whose user was changed so that they are in no schema.
+    pub schema_exits: IntCounter,
     /// `myriad_saves_total`: hand-overs that first saved what the old session would miss.
     pub saves: IntCounter,
     /// `myriad_asks_total`: questions put to a backend about the session's own state.
@@ -41,6 +43,11 @@ impl SessionMetrics {
             pins,
             restores: counter(registry, "myriad_restores_total", "Turns that first restored a session's state."),
             restore_failures: counter(registry, "myriad_restore_failures_total", "Restores that the server refused."),
+            schema_exits: counter(
+                registry,
+                "myriad_schema_exits_total",
+                "Backends brought out of their schema by COM_CHANGE_USER.",
+            ),
             saves: counter(registry, "myriad_saves_total", "Hand-overs that first saved the old session's state."),
             asks: counter(registry, "myriad_asks_total", "Questions put to a backend about a session's own state."),
             resets: counter(registry, "myriad_resets_total", "Backends reset after a pinned session ended."),

@@ -41,6 +41,16 @@ impl<C: Connector> Lease<C> {
         }
     }
 
+    /// After [`Pool::inspect`]: back to where it was, in this state.
+    pub fn inspected(mut self, state: u64) {
+        if let Some(conn) = self.conn.take() {
+            self.pool.locked(|inner| {
+                inner.park(self.slot, conn);
+                inner.admission.inspected(self.slot, state, now());
+            });
+        }
+    }
+
     /// Closes the connection and frees its room.
     pub fn discard(mut self, reason: CloseReason) {
         self.end(reason);
@@ -66,10 +76,10 @@ impl<C: Connector> Lease<C> {
 
     fn end(&mut self, reason: CloseReason) {
         if let Some(conn) = self.conn.take() {
+            // Before the goodbye begins: its end, and with it the slot's, may come at any time from then on.
+            self.pool.locked(|inner| inner.admission.closing(self.slot));
             if self.pool.dispose(self.slot, conn, reason) {
                 self.pool.locked(|inner| inner.admission.closed(self.slot));
-            } else {
-                self.pool.locked(|inner| inner.admission.closing(self.slot));
             }
         }
     }

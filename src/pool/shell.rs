@@ -124,6 +124,17 @@ impl<C: Connector> Pool<C> {
         }
     }
 
+    /// The connection that has been idle for longest, of whatever class, for a look at the server; none if there is none,
+    /// or it is dead. To be ended by [`Lease::inspected`], so that it counts as idle throughout.
+    pub fn inspect(self: &Arc<Self>) -> Option<Lease<C>> {
+        let mut lease = self.locked(|inner| inner.admission.inspect().map(|grant| inner.check_out(self, grant)))?;
+        if self.connector.is_alive(&mut lease) {
+            return Some(lease);
+        }
+        lease.discard(CloseReason::Lost);
+        None
+    }
+
     /// Connections opened before now are closed when idle, or at release.
     pub fn retire_all(self: &Arc<Self>) {
         self.locked(|inner| inner.admission.retire_all());

@@ -9,17 +9,26 @@ use super::{Channel, Order, Traffic, TurnError, Witness};
 use crate::net::Stream;
 use crate::protocol::frame::HEADER;
 
+/// How far a command got.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// All of it is on its way.
+    pub(super) whole: bool,
+    /// The sequence number of its last frame.
+    pub(super) seq: u8,
+}
+
 /// Sends the prefix and the command, whose first frame is at the front of the client's buffer.
 ///
 /// A server that stops listening half way may have said why: that is left to whoever reads its reply, so a failed
-/// write returns `Ok(false)`.
+/// write is not an error here.
 pub(super) async fn send<W: Witness>(
     client: &mut Channel<'_>,
     backend: &mut Stream,
     order: &mut Order,
     traffic: &mut Traffic,
     witness: &mut W,
-) -> Result<bool, TurnError> {
+) -> Result<Sent, TurnError> {
     let mut frames = Frames::default();
     loop {
         let n = frames.take(client.buffer.data(), |payload| witness.command(payload));
@@ -27,11 +36,11 @@ pub(super) async fn send<W: Witness>(
             return Err(TurnError::TooLarge { limit: order.max_packet });
         }
         if n > 0 && !forward(client, backend, order, n, traffic).await {
-            return Ok(false);
+            return Ok(Sent { whole: false, seq: frames.seq });
         }
         if frames.is_done() {
             witness.command_sent();
-            return Ok(true);
+            return Ok(Sent { whole: true, seq: frames.seq });
         }
         read(client, traffic).await?;
     }

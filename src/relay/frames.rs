@@ -11,6 +11,8 @@ pub(super) struct Frames {
     pub(super) total: usize,
     /// The current frame is as large as a frame can be: another one follows.
     more: bool,
+    /// The sequence number of the current frame.
+    pub(super) seq: u8,
     /// At least one header was seen.
     started: bool,
 }
@@ -44,6 +46,7 @@ impl Frames {
         }
         let Some(header) = Header::parse(data) else { return Part::Short };
         self.started = true;
+        self.seq = header.seq;
         self.left = header.len;
         self.total += header.len;
         self.more = header.len == MAX_PAYLOAD;

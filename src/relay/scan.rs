@@ -45,9 +45,9 @@ pub(super) enum Pause {
 }
 
 impl Scan {
-    pub(super) fn new(kind: ReplyKind, dialect: Dialect) -> Self {
+    pub(super) fn new(kind: ReplyKind, dialect: Dialect, command_seq: u8) -> Self {
         Self {
-            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks),
+            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command_seq),
             dialect,
             blind: 0,
             file_wanted: false,

@@ -30,15 +30,15 @@ pub async fn turn<W: Witness>(
         prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
     }
     let started = traffic.to_client;
-    let mut scan = Scan::new(order.reply, dialect);
+    let mut scan = Scan::new(order.reply, dialect, sent.seq);
     let replied = reply(client, backend, &mut scan, traffic, witness).await;
     let mut broken = match replied {
-        Ok(()) if sent => return Ok(()),
+        Ok(()) if sent.whole => return Ok(()),
         Ok(()) => before(TurnError::BackendLost(io::ErrorKind::BrokenPipe.into())),
         Err(error) => before(error),
     };
     broken.reply_started = traffic.to_client > started;
-    if sent && matches!(broken.error, TurnError::ClientGone(_)) {
+    if sent.whole && matches!(broken.error, TurnError::ClientGone(_)) {
         let alone = tokio::time::timeout(order.patience, finish_alone(backend, &mut scan, traffic, witness)).await;
         broken.finished_alone = matches!(alone, Ok(Ok(())));
     }

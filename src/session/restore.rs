@@ -152,7 +152,7 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
     let (before, after) = (&from.state.spec().variables, &to.state.spec().variables);
     if !Arc::ptr_eq(&from.state, &to.state) {
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            item(format_args!("@@session.{}=DEFAULT", quoted(name)));
+            item(format_args!("@@session.{}={}", quoted(name), default(name)));
         }
         for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
             item(format_args!("@@session.{}={}", quoted(name), literal(&value.0)));
@@ -162,6 +162,16 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
         item(format_args!("@@session.last_insert_id={}", to.last_insert_id));
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// What sets this variable to what new sessions have.
+fn default(name: &str) -> &'static str {
+    match name {
+        // MySQL 9.7 makes 0 of their DEFAULT, whatever the global value is.
+        "foreign_key_checks" => "@@global.foreign_key_checks",
+        "unique_checks" => "@@global.unique_checks",
+        _ => "DEFAULT",
+    }
 }
 
 /// A value as SQL.

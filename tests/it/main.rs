@@ -4,5 +4,9 @@
 //! `tests/run --servers` prints them.
 
 mod bytes;
+mod globals;
 mod login;
+mod schema;
+mod sharing;
+mod state;
 mod support;

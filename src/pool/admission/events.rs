@@ -98,6 +98,26 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         self.rest(slot, now);
     }
 
+    /// The connection that has been idle for longest, of whatever class, to be looked at. It is nobody's any more.
+    pub(in crate::pool) fn inspect(&mut self) -> Option<Grant> {
+        let (slot, _) = self.idle.oldest()?;
+        withdraw(&mut self.owners, &mut self.slots[slot.0]);
+        self.enter(slot, SlotState::Leased);
+        Some(Grant { slot, kind: LeaseKind::OtherState })
+    }
+
+    /// The look is over and was no use: unless there is a reason to close it, the connection is idle since it was.
+    pub(in crate::pool) fn inspected(&mut self, slot: SlotId, state: u64, now: Instant) {
+        let since = self.slots[slot.0].since;
+        self.slots[slot.0].left = Some(state);
+        self.rest(slot, now);
+        let this = &mut self.slots[slot.0];
+        if this.state == SlotState::Idle {
+            this.since = since;
+            self.idle.put_first(slot, since);
+        }
+    }
+
     /// A lease ended before it was used: the ticket it was for had vanished.
     pub(in crate::pool) fn put_back(&mut self, slot: SlotId, now: Instant) {
         debug_assert_eq!(self.slots[slot.0].state, SlotState::Leased);

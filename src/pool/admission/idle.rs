@@ -60,6 +60,16 @@ impl IdleIndex {
         append::<STATE>(&mut self.nodes, self.by_state.entry((class, state)).or_default(), slot);
     }
 
+    /// Makes a connection the oldest, idle since `since`: it was, before it was looked at.
+    pub(super) fn put_first(&mut self, slot: SlotId, since: Instant) {
+        let Some(Some(node)) = self.nodes.get_mut(slot.0) else { return };
+        node.since = since;
+        let node = *node;
+        move_to_front::<ALL>(&mut self.nodes, &mut self.all, slot);
+        move_to_front::<CLASS>(&mut self.nodes, &mut self.by_class[node.class.0], slot);
+        move_to_front::<STATE>(&mut self.nodes, self.by_state.entry((node.class, node.state)).or_default(), slot);
+    }
+
     /// Takes a connection out; `false` if it was not in.
     pub(super) fn remove(&mut self, slot: SlotId) -> bool {
         let Some(Some(node)) = self.nodes.get(slot.0).copied() else { return false };
@@ -117,6 +127,17 @@ fn append<const KIND: usize>(nodes: &mut [Option<Node>], list: &mut List, slot: 
     link::<KIND>(nodes, slot).previous = previous;
 }
 
+fn move_to_front<const KIND: usize>(nodes: &mut [Option<Node>], list: &mut List, slot: SlotId) {
+    let node = nodes[slot.0].expect("only idle connections are in lists");
+    unlink::<KIND>(nodes, list, node);
+    let next = list.oldest.replace(slot);
+    match next {
+        Some(next) => link::<KIND>(nodes, next).previous = Some(slot),
+        None => list.newest = Some(slot),
+    }
+    *link::<KIND>(nodes, slot) = Link { previous: None, next };
+}
+
 fn unlink<const KIND: usize>(nodes: &mut [Option<Node>], list: &mut List, node: Node) {
     let Link { previous, next } = node.links[KIND];
     match previous {
@@ -147,10 +168,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_plain_list(steps in proptest::collection::vec((0..12usize, 0..3usize, 0..3u64), 1..200)) {
+        fn agrees_with_a_plain_list(
+            steps in proptest::collection::vec((0..12usize, 0..3usize, 0..3u64, any::<bool>()), 1..200),
+        ) {
             let now = Instant::now();
             let (mut index, mut plain) = (IdleIndex::default(), Plain::default());
-            for (slot, class, state) in steps {
+            for (slot, class, state, front) in steps {
                 let (slot, class, state) = (SlotId(slot), ClassId(class), state.checked_sub(1));
                 let was_in = plain.0.iter().any(|(s, ..)| *s == slot);
                 prop_assert_eq!(index.remove(slot), was_in);
@@ -158,6 +181,10 @@ mod tests {
                 if !was_in {
                     index.insert(slot, class, state, now);
                     plain.0.push((slot, class, state));
+                    if front {
+                        index.put_first(slot, now);
+                        plain.0.rotate_right(1);
+                    }
                 }
                 prop_assert_eq!(index.oldest().map(|(slot, _)| slot), plain.oldest(|_, _| true));
                 prop_assert_eq!(index.oldest_of(class), plain.oldest(|c, _| c == class));

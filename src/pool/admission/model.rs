@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::pool::FailureKind;
 
+/// Whoever looks at a connection without being a session.
+const NOBODY: u64 = u64::MAX;
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
 /// One event; the numbers choose among what there is.
@@ -17,6 +19,8 @@ enum Event {
     GiveUp(usize),
     Release { lease: usize, state: u64 },
     PutBack(usize),
+    Inspect,
+    Inspected { lease: usize, state: u64 },
     Discard(usize),
     DialEnds { dial: usize, result: Option<FailureKind> },
     DialStops(usize),
@@ -38,6 +42,8 @@ fn event() -> impl Strategy<Value = Event> {
         3 => any().prop_map(Event::GiveUp),
         8 => (any(), 0..3u64).prop_map(|(lease, state)| Event::Release { lease, state }),
         1 => any().prop_map(Event::PutBack),
+        1 => Just(Event::Inspect),
+        1 => (any(), 0..3u64).prop_map(|(lease, state)| Event::Inspected { lease, state }),
         2 => any().prop_map(Event::Discard),
         8 => (any(), result).prop_map(|(dial, result)| Event::DialEnds { dial, result }),
         1 => any().prop_map(Event::DialStops),
@@ -138,6 +144,20 @@ impl World {
                 let Some(slot) = self.nth(SlotState::Leased, lease) else { return };
                 self.slots.get_mut(&slot).unwrap().state = SlotState::Idle;
                 self.admission.put_back(slot, now);
+            }
+            Event::Inspect => {
+                let Some(grant) = self.admission.inspect() else { return };
+                let seen = self.slots.get_mut(&grant.slot).unwrap();
+                assert_eq!(seen.state, SlotState::Idle);
+                (seen.state, seen.holder) = (SlotState::Leased, NOBODY);
+            }
+            Event::Inspected { lease, state } => {
+                let Some(slot) = self.nth(SlotState::Leased, lease) else { return };
+                let seen = self.slots.get_mut(&slot).unwrap();
+                if seen.holder == NOBODY {
+                    (seen.state, seen.last) = (SlotState::Idle, Some((NOBODY, state)));
+                    self.admission.inspected(slot, state, now);
+                }
             }
             Event::Discard(lease) => self.gone(SlotState::Leased, lease, |admission, slot| admission.closed(slot)),
             Event::CloseEnds(n) => self.gone(SlotState::Closing, n, |admission, slot| admission.closed(slot)),

@@ -399,6 +399,46 @@ fn retired_connections_are_not_used_again() {
 }
 
 #[test]
+fn a_look_at_a_connection_is_no_use_of_it() {
+    let mut desk = Desk::idle(&[(11, 1), (12, 2), (13, 2)]);
+    desk.admission.limits.idle_timeout = 100 * MS;
+    for _ in 0..9 {
+        desk.now += 10 * MS;
+        let grant = desk.admission.inspect().unwrap();
+        assert_eq!(grant.slot, SlotId(0), "the one idle for longest");
+        assert_eq!(desk.after(|admission, now| admission.inspected(SlotId(0), 2, now)), []);
+    }
+    assert_eq!(desk.ask("a", 11, 1).unwrap().kind, LeaseKind::OtherState, "it is nobody's own any more");
+    desk.release(0, 11, 1);
+    // The others are as they were, in their old order.
+    assert_eq!(desk.ask("a", 12, 5).unwrap(), Grant { slot: SlotId(1), kind: LeaseKind::Own });
+    desk.release(1, 12, 2);
+    let expire = |desk: &mut Desk| desk.after(|admission, now| admission.expire(now));
+    desk.now += 9 * MS;
+    desk.admission.inspect().unwrap();
+    assert_eq!(desk.after(|admission, now| admission.inspected(SlotId(2), 7, now)), []);
+    desk.now += MS;
+    assert_eq!(expire(&mut desk), [close(2, CloseReason::IdleTimeout)]);
+    assert_eq!(expire(&mut desk), []);
+}
+
+#[test]
+fn a_connection_is_served_or_retired_after_a_look() {
+    let mut desk = Desk::idle(&[(11, 1)]);
+    desk.admission.inspect().unwrap();
+    assert!(desk.admission.inspect().is_none());
+    let ticket = desk.wait("a");
+    assert_eq!(desk.settle(), []);
+    let served = desk.after(|admission, now| admission.inspected(SlotId(0), 1, now));
+    assert_eq!(served, [grant(ticket, 0, LeaseKind::OtherState)]);
+    desk.release(0, 11, 1);
+    desk.admission.inspect().unwrap();
+    desk.after(|admission, _| admission.retire_all());
+    let retired = desk.after(|admission, now| admission.inspected(SlotId(0), 1, now));
+    assert_eq!(retired, [close(0, CloseReason::Stale)]);
+}
+
+#[test]
 fn connections_do_not_live_for_ever() {
     let limits = Limits {
         max_connections: 3,

@@ -4,7 +4,7 @@
 //!  Greeting --[SSLRequest]--> Tls --tls_done--> Verdict <--AuthSwitchRequest (3 at most)--+
 //!      |                                          |  |                                    |
 //!      +---------------- response --------------->+  +------------------------------------+
-//!                                                 |
+//!                        COM_CHANGE_USER -------->+
 //!         AuthMoreData 4, or sha256_password: password inside TLS, or else PublicKey --> Verdict
 //!                                                 |
 //!                                                 +--> Done (OK) or a LoginError
@@ -22,6 +22,7 @@ use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::frame::{packet_with, write_packet};
 use crate::protocol::packet::PacketError;
 use crate::protocol::packet::auth_switch::{AuthMoreData, AuthSwitch};
+use crate::protocol::packet::change_user::ChangeUser;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::greeting::Greeting;
 use crate::protocol::packet::handshake_response::{Attributes, HandshakeResponse, SslRequest, encode_attributes};
@@ -175,6 +176,33 @@ impl ClientSide {
     pub fn new(spec: LoginSpec) -> Self {
         let agreed = CapabilityFlags::empty();
         Self { spec, greeting: None, agreed, tls: false, switches: 0, seq: 0, state: State::Greeting }
+    }
+
+    /// Begins with a COM_CHANGE_USER instead, on a connection that agreed on these capabilities and is in `tls` or not.
+    /// Nothing else of its greeting is needed: no proof is sent ahead, since servers that know plugins never look at it
+    /// but ask again (MariaDB 10.11, MySQL 9.7: always, whatever was sent).
+    ///
+    /// # Errors
+    /// If a name cannot be sent.
+    pub fn change_user(
+        spec: LoginSpec,
+        agreed: CapabilityFlags,
+        tls: bool,
+        out: &mut BytesMut,
+    ) -> Result<Self, LoginError> {
+        check_names(&spec)?;
+        let attributes = encode_attributes(&spec.attributes);
+        let command = ChangeUser {
+            user: spec.user.as_bytes(),
+            reply: b"",
+            schema: spec.schema.as_deref(),
+            collation: Some(spec.collation.into()),
+            plugin: Some(Plugin::Native.name()),
+            attributes: Attributes::new(&attributes),
+        };
+        let seq = packet_with(out, 0, |out| command.encode(agreed, out));
+        let state = State::Verdict { plugin: Plugin::Native, nonce: Nonce::default() };
+        Ok(Self { spec, greeting: None, agreed, tls, switches: 0, seq, state })
     }
 
     /// One whole packet from the server.
@@ -360,24 +388,28 @@ impl ClientSide {
     }
 }
 
+/// A zero byte would end the name, and what follows it would be read as something else.
+fn check_names(spec: &LoginSpec) -> Result<(), LoginError> {
+    let names = [("user", spec.user.as_bytes()), ("schema", spec.schema.as_deref().unwrap_or_default())];
+    match names.into_iter().find(|(_, name)| name.contains(&0)) {
+        Some((what, _)) => Err(LoginError::ZeroByte(what)),
+        None => Ok(()),
+    }
+}
+
 /// What both sides can do, given what the server offers.
 fn agree(spec: &LoginSpec, offered: CapabilityFlags) -> Result<CapabilityFlags, LoginError> {
     let needed = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
     if !offered.contains(needed) {
         return Err(LoginError::TooOld("the protocol of MySQL 4.1"));
     }
-    if spec.user.as_bytes().contains(&0) {
-        return Err(LoginError::ZeroByte("user"));
-    }
+    check_names(spec)?;
     let mut agreed = (spec.capabilities - DECIDED_HERE) | needed | CapabilityFlags::CLIENT_PLUGIN_AUTH;
     agreed |= CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA;
     agreed.set(CapabilityFlags::CLIENT_CONNECT_ATTRS, !spec.attributes.is_empty());
-    if let Some(schema) = &spec.schema {
+    if spec.schema.is_some() {
         if !offered.contains(CapabilityFlags::CLIENT_CONNECT_WITH_DB) {
             return Err(LoginError::TooOld("a schema in the handshake"));
-        }
-        if schema.contains(&0) {
-            return Err(LoginError::ZeroByte("schema"));
         }
         agreed |= CapabilityFlags::CLIENT_CONNECT_WITH_DB;
     }
@@ -426,7 +458,12 @@ pub fn fuzz_as_client(data: &[u8]) {
             _ => TlsWish::Preferred,
         },
     };
-    let mut client = ClientSide::new(spec);
+    let (agreed, in_tls) = (spec.capabilities, spec.tls == TlsWish::Required);
+    let begun = match setting & 16 {
+        0 => Ok(ClientSide::new(spec)),
+        _ => ClientSide::change_user(spec, agreed, in_tls, &mut BytesMut::new()),
+    };
+    let Ok(mut client) = begun else { return };
     while let Some((&len, tail)) = rest.split_first() {
         let (payload, tail) = tail.split_at(tail.len().min(len.into()));
         rest = tail;

@@ -2,10 +2,12 @@
 //!
 //! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>.
 
+use bytes::{BufMut, BytesMut};
+
 use super::PacketError;
 use super::handshake_response::{Attributes, lenient_nul, short_reply};
 use crate::protocol::capability::CapabilityFlags;
-use crate::protocol::wire::Reader;
+use crate::protocol::wire::{Reader, put_nul_bytes};
 
 /// A COM_CHANGE_USER.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +57,25 @@ impl<'a> ChangeUser<'a> {
         }
         Ok(this)
     }
+
+    /// Appends the payload, the command byte included, as from a client with these capabilities, which are those of
+    /// 4.1 at least.
+    pub fn encode(&self, client: CapabilityFlags, out: &mut BytesMut) {
+        debug_assert!(self.reply.len() <= u8::MAX.into(), "no reply of ours is longer than 32 bytes");
+        out.put_u8(Self::HEADER);
+        put_nul_bytes(out, self.user);
+        out.put_u8(self.reply.len() as u8);
+        out.put_slice(self.reply);
+        put_nul_bytes(out, self.schema.unwrap_or_default());
+        let Some(collation) = self.collation else { return };
+        out.put_u16_le(collation);
+        if client.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH) {
+            put_nul_bytes(out, self.plugin.unwrap_or_default());
+        }
+        if client.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS) {
+            self.attributes.encode(out);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,9 +105,34 @@ mod tests {
         assert_eq!((read.user, read.reply, read.schema), (&b"app"[..], &[7; 20][..], Some(&b"test"[..])));
         assert_eq!((read.collation, read.plugin), (Some(255), Some(&b"mysql_native_password"[..])));
         assert_eq!(read.attributes.pairs().collect::<Vec<_>>(), [(&b"_pid"[..], &b"7"[..])]);
+        let mut written = BytesMut::new();
+        read.encode(ALL, &mut written);
+        assert_eq!(written, payload);
         for end in 0..payload.len() {
             let _ = ChangeUser::parse(&payload[..end], ALL);
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let full = ChangeUser {
+            user: b"app",
+            reply: b"",
+            schema: None,
+            collation: Some(0x0102),
+            plugin: Some(b"caching_sha2_password"),
+            attributes: Attributes::default(),
+        };
+        for (client, plugin) in [(ALL, full.plugin), (CapabilityFlags::CLIENT_SECURE_CONNECTION, None)] {
+            let wanted = ChangeUser { plugin, ..full.clone() };
+            let mut payload = BytesMut::new();
+            full.encode(client, &mut payload);
+            assert_eq!(ChangeUser::parse(&payload, client).unwrap(), wanted);
+        }
+        let short = ChangeUser { collation: None, plugin: None, schema: Some(b"test"), reply: &[7; 20], ..full };
+        let mut payload = BytesMut::new();
+        short.encode(ALL, &mut payload);
+        assert_eq!(ChangeUser::parse(&payload, ALL).unwrap(), short);
     }
 
     #[test]

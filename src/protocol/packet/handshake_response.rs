@@ -119,7 +119,7 @@ impl<'a> HandshakeResponse<'a> {
             put_nul_bytes(out, self.plugin.unwrap_or_default());
         }
         if has(CapabilityFlags::CLIENT_CONNECT_ATTRS) {
-            put_lenenc_bytes(out, self.attributes.raw);
+            self.attributes.encode(out);
         }
     }
 }
@@ -156,6 +156,10 @@ impl<'a> Attributes<'a> {
     pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         let raw = if reader.is_empty() { &[] } else { reader.lenenc_bytes()? };
         Ok(Self { raw })
+    }
+
+    pub(super) fn encode(self, out: &mut BytesMut) {
+        put_lenenc_bytes(out, self.raw);
     }
 
     /// Names and values in the order in which the client sent them, up to the first that makes no sense.

@@ -232,6 +232,13 @@ impl Reply {
         }
     }
 
+    /// The reply to a command whose last frame had this sequence number, 0 unless it is larger than 16 MiB.
+    #[must_use]
+    pub fn to_frame(mut self, seq: u8) -> Self {
+        self.next_seq = Some(seq.wrapping_add(1));
+        self
+    }
+
     /// Is the whole reply over?
     pub fn is_done(&self) -> bool {
         self.phase == Phase::Done

@@ -236,6 +236,8 @@ fn texts() {
         set(&some, &start),
         "SET @@session.`autocommit`=DEFAULT, @@session.`long_query_time`=DEFAULT, @@session.`sql_mode`=DEFAULT"
     );
+    let unchecked = at(&|spec| drop(spec.variables.insert("foreign_key_checks".into(), "OFF".into())));
+    assert_eq!(set(&unchecked, &start), "SET @@session.`foreign_key_checks`=@@global.foreign_key_checks");
     let evil = at(&|spec| drop(spec.variables.insert("a".into(), "\\'; DROP TABLE t -- ".into())));
     assert_eq!(set(&start, &evil), "SET @@session.`a`=_utf8mb4 0x5C273B2044524F50205441424C452074202D2D20");
     let latin1 = at(&|spec| spec.charset = Charset::names("latin1", "latin1_bin"));

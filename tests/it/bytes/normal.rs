@@ -10,7 +10,9 @@
 //! 5. An old client's EOF behind the columns, which the proxy makes up from what it knows then: whether indexes served
 //!    well is known only at the end; MySQL counts the warnings so far in it, where the proxy (as MariaDB) says 0; if the
 //!    end is not yet in the relay's buffer ([`Step::large`]), its flags are those of the session before the statement.
-//! 6. The steps in [`EXCEPTIONS`], and in [`UNSHARED`] if another client takes the backend in between.
+//! 6. To who tracks the state of transactions and few variables, MySQL says after DDL that something changed, but not what
+//!    ([`Terms::blank`]). The proxy's own trackers always have something to say, so it cannot know.
+//! 7. The steps in [`EXCEPTIONS`], and in [`UNSHARED`] if another client takes the backend in between.
 
 use bytes::{Bytes, BytesMut};
 use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
@@ -23,15 +25,21 @@ use myriad::protocol::response::Class;
 use super::script::Step;
 use crate::support::{Kind, Packets};
 
+/// What may differ because of what a client has asked for, or because of others.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Terms {
+    /// Another client takes the backend in between.
+    pub(super) shared: bool,
+    /// "Something changed" without saying what counts as nothing.
+    pub(super) blank: bool,
+}
+
 /// Steps whose replies are not compared, on which server, and why.
-const EXCEPTIONS: &[(Kind, &str, &str)] = &[
-    (Kind::MySql, "COM_PROCESS_KILL", "MySQL 9 does not know it any more; the proxy answers as servers do that know it"),
-    (
-        Kind::MariaDb,
-        "SET SESSION session_track_transaction_info",
-        "whoever switches it on is told the state as it is, in which nothing has changed for the proxy's tracker",
-    ),
-];
+const EXCEPTIONS: &[(Kind, &str, &str)] = &[(
+    Kind::MySql,
+    "COM_PROCESS_KILL",
+    "MySQL 9 does not know it any more; the proxy answers as servers do that know it",
+)];
 
 /// Steps whose replies are not compared where another client takes the backend in between.
 const UNSHARED: &[(&str, &str)] = &[
@@ -52,9 +60,9 @@ const UNSHARED: &[(&str, &str)] = &[
 const REFUSED: &str = "asks about the statement before in a form that is not answered from memory: refused by 1235";
 
 /// Why this step is not compared, if it is not.
-pub(super) fn exception(kind: Kind, shared: bool, step: &str) -> Option<&'static str> {
+pub(super) fn exception(kind: Kind, terms: Terms, step: &str) -> Option<&'static str> {
     let always = EXCEPTIONS.iter().filter(|(only, ..)| *only == kind).map(|(_, start, reason)| (start, reason));
-    let when_shared = UNSHARED.iter().filter(|_| shared).map(|(start, reason)| (start, reason));
+    let when_shared = UNSHARED.iter().filter(|_| terms.shared).map(|(start, reason)| (start, reason));
     always.chain(when_shared).find(|(start, _)| step.starts_with(**start)).map(|(_, reason)| *reason)
 }
 
@@ -62,11 +70,12 @@ pub(super) fn exception(kind: Kind, shared: bool, step: &str) -> Option<&'static
 pub(super) struct Normal {
     kind: Kind,
     tracks: bool,
+    terms: Terms,
 }
 
 impl Normal {
-    pub(super) fn new(kind: Kind, capabilities: CapabilityFlags) -> Self {
-        Self { kind, tracks: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK) }
+    pub(super) fn new(kind: Kind, capabilities: CapabilityFlags, terms: Terms) -> Self {
+        Self { kind, tracks: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK), terms }
     }
 
     pub(super) fn reply(&self, step: &Step, statement: Option<u32>, reply: &Packets) -> Vec<(u8, Bytes)> {
@@ -101,7 +110,7 @@ impl Normal {
                 }
             }
         }
-        if entries.is_empty() && !counted {
+        if entries.is_empty() && !counted && !self.terms.blank {
             return payload.clone();
         }
         if self.kind == Kind::MariaDb {

@@ -8,7 +8,7 @@ use myriad::protocol::command::{Command, ReplyKind};
 use myriad::protocol::packet::prepare::PrepareOk;
 use tokio::time::timeout;
 
-use super::normal::Normal;
+use super::normal::{Normal, Terms};
 use super::script::{Act, Step};
 use crate::support::{Kind, Wire};
 
@@ -33,8 +33,8 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(wire: Wire, kind: Kind) -> Self {
-        let normal = Normal::new(kind, wire.capabilities);
+    pub(super) fn new(wire: Wire, kind: Kind, terms: Terms) -> Self {
+        let normal = Normal::new(kind, wire.capabilities, terms);
         Self { wire, normal, statements: HashMap::new() }
     }
 
@@ -55,8 +55,7 @@ impl Player {
         let reply = timeout(PATIENCE, self.wire.reply_with(command, file)).await;
         let reply = reply.unwrap_or_else(|_| panic!("no answer to {step}"));
         let reply = reply.unwrap_or_else(|error| panic!("the connection was lost at {step}: {error}"));
-        if let Act::Prepare(name, _) = step.act
-        {
+        if let Act::Prepare(name, _) = step.act {
             match PrepareOk::parse(&reply.raw[0].1) {
                 Ok(prepared) => self.statements.insert(name, prepared.statement_id),
                 Err(_) => self.statements.remove(name),

@@ -1,9 +1,13 @@
 //! What every test needs: a server, a proxy in front of it, and clients.
 
+mod gate;
 mod setup;
+mod twin;
 mod wire;
 
-pub(crate) use setup::{Kind, Setup};
+pub(crate) use gate::Gate;
+pub(crate) use setup::{Kind, Setup, Thread, one_backend, own_backends};
+pub(crate) use twin::Twin;
 pub(crate) use wire::{Login, Packets, Wire};
 
 /// Defines a test that runs once on each server, with a fresh [`Setup`].

@@ -39,6 +39,17 @@ impl Kind {
     }
 }
 
+/// A `backend_user` that stands for an account of the test's own, named as its schema.
+const OWN: &str = "(an account of the test's own)";
+
+/// One connection, as the server lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Thread {
+    pub(crate) id: u32,
+    /// The statement that it runs; empty if there is none.
+    pub(crate) statement: String,
+}
+
 /// A proxy in front of a real server, and a schema that only this test uses.
 pub(crate) struct Setup {
     pub(crate) kind: Kind,
@@ -47,17 +58,19 @@ pub(crate) struct Setup {
     pub(crate) metrics_address: SocketAddr,
     pub(crate) metrics: Arc<myriad::metrics::Metrics>,
     pub(crate) schema: String,
+    has_account: bool,
     proxy: Mutex<Option<Proxy>>,
 }
 
 impl Setup {
     /// Starts the proxy and makes the schema.
-    pub(crate) async fn new(kind: Kind, configure: fn(&mut Config)) -> Option<Arc<Self>> {
+    pub(crate) async fn new(kind: Kind, configure: impl FnOnce(&mut Config)) -> Option<Arc<Self>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let server = kind.address()?;
         let schema = format!("tenant_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut config = config(server);
         configure(&mut config);
+        let has_account = own_account(server, &schema, &mut config).await;
         let proxy = Proxy::start(config).await.expect("the proxy starts");
         let setup = Self {
             kind,
@@ -66,6 +79,7 @@ impl Setup {
             metrics_address: proxy.metrics_address().expect("the metrics page is on"),
             metrics: Arc::clone(proxy.metrics()),
             schema,
+            has_account,
             proxy: Mutex::new(Some(proxy)),
         };
         let mut direct = setup.direct(&Login { schema: None, ..Login::app() }).await;
@@ -120,7 +134,55 @@ impl Setup {
         }
     }
 
-    /// Nobody is left behind, and the schema is gone.
+    /// The connections of the test's own account, see [`own_backends`].
+    ///
+    /// # Panics
+    /// If it has none.
+    pub(crate) async fn threads(&self, admin: &mut Wire) -> Vec<Thread> {
+        assert!(self.has_account, "the test has no account of its own");
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+        rows.iter()
+            .filter(|row| row[1].as_ref() == Some(&self.schema))
+            .map(|row| Thread { id: text(&row[0]).parse().expect("a number"), statement: text(&row[7]) })
+            .collect()
+    }
+
+    /// The administrator kills every connection of the test's own account, and sees to it that they are gone.
+    pub(crate) async fn kill_backends(&self) {
+        let mut admin = self.admin().await;
+        let limit = Instant::now() + Duration::from_secs(10);
+        loop {
+            let threads = self.threads(&mut admin).await;
+            if threads.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < limit, "still there: {threads:?}");
+            for thread in threads {
+                // One that is gone by now is unknown.
+                admin.query(&format!("KILL {}", thread.id)).await;
+            }
+        }
+    }
+
+    /// The name of another schema for this test, as long as the first one's.
+    pub(crate) fn twin_schema(&self) -> String {
+        let (front, number) = self.schema.rsplit_once('_').expect("tenant_PID_NUMBER");
+        format!("{front}x{number}")
+    }
+
+    /// The name of one of many schemas for this test.
+    pub(crate) fn tenant(&self, number: usize) -> String {
+        format!("{}_{number}", self.schema)
+    }
+
+    /// Drains the proxy before the end of the test.
+    pub(crate) async fn drain(&self) {
+        let proxy = self.proxy.lock().await.take().expect("a proxy that was not drained yet");
+        proxy.drain().await;
+    }
+
+    /// Nobody is left behind, and what was made for the test is gone.
     pub(crate) async fn finish(&self) {
         self.until("myriad_clients", None, 0.0).await;
         self.until("myriad_backend_connections", Some("leased"), 0.0).await;
@@ -131,8 +193,44 @@ impl Setup {
         }
         self.until("myriad_backend_connections", None, 0.0).await;
         let mut admin = self.admin().await;
-        admin.query(&format!("DROP DATABASE {}", self.schema)).await.expect_ok();
+        let tenants = admin.query(&format!("SHOW DATABASES LIKE '{}\\_%'", self.schema.replace('_', "\\_"))).await;
+        let tenants = tenants.rows().into_iter().flatten().flatten();
+        for schema in [self.schema.clone(), self.twin_schema()].into_iter().chain(tenants) {
+            admin.query(&format!("DROP DATABASE IF EXISTS {schema}")).await.expect_ok();
+        }
+        if self.has_account {
+            admin.query(&format!("DROP USER {}", self.schema)).await.expect_ok();
+        }
     }
+}
+
+/// A pool that all clients of a test must share.
+pub(crate) fn one_backend(config: &mut Config) {
+    config.pool.max_connections = 1;
+    config.scheduler.queue_timeout = Duration::from_secs(5);
+}
+
+/// The usual user has an account of the test's own at the server, which allows it as many connections as the pool may
+/// have: one too many is refused with 1226.
+pub(crate) fn own_backends(config: &mut Config) {
+    config.auth.users[0].backend_user = Some(OWN.to_owned());
+}
+
+/// Makes the account that the configuration wants as the test's own.
+async fn own_account(server: SocketAddr, name: &str, config: &mut Config) -> bool {
+    let most = config.pool.max_connections;
+    let mut wanted = config.auth.users.iter_mut().filter(|user| user.backend_user.as_deref() == Some(OWN));
+    let Some(user) = wanted.next() else { return false };
+    user.backend_user = Some(name.to_owned());
+    let mut admin = Wire::connect(server, &Login::admin()).await.expect("the administrator gets in");
+    let password = user.password.as_str();
+    for sql in [
+        format!("CREATE USER {name} IDENTIFIED BY '{password}' WITH MAX_USER_CONNECTIONS {most}"),
+        format!("GRANT ALL ON `tenant\\_%`.* TO {name}"),
+    ] {
+        admin.query(&sql).await.expect_ok();
+    }
+    true
 }
 
 fn config(server: SocketAddr) -> Config {
@@ -140,6 +238,8 @@ fn config(server: SocketAddr) -> Config {
     config.server.listen = vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))];
     config.server.drain_timeout = Duration::from_secs(5);
     config.backend.servers = vec![Endpoint { host: server.ip().to_string(), port: server.port() }];
+    // Tests that change a global variable must not disturb the others.
+    config.backend.globals_interval = Duration::ZERO;
     config.pool.max_connections = 2;
     config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let user = |name: &str, password: &str| User {

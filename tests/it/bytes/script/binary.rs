@@ -195,9 +195,8 @@ fn changes() -> Vec<Step> {
 }
 
 fn long_data() -> Vec<Step> {
-    let piece = |param: u16, data: &[u8]| {
-        about(Command::StmtSendLongData, "long", &[&param.to_le_bytes()[..], data].concat())
-    };
+    let piece =
+        |param: u16, data: &[u8]| about(Command::StmtSendLongData, "long", &[&param.to_le_bytes()[..], data].concat());
     vec![
         prepare("long", "SELECT LENGTH(?), ? AS b"),
         piece(0, b"abc"),

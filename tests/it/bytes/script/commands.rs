@@ -47,9 +47,9 @@ pub(super) fn steps(schema: &str) -> Vec<Step> {
         command(Command::ProcessKill, 4_000_000_000_u32.to_le_bytes()),
     ];
     // What no server knows, or keeps for itself.
-    steps.extend([0x00, 0x0b, 0x0f, 0x10, 0x14, 0x1d, 0x30, 0x77, 0xf0].map(|code| {
-        command(Command::from_byte(code), "")
-    }));
+    steps.extend(
+        [0x00, 0x0b, 0x0f, 0x10, 0x14, 0x1d, 0x30, 0x77, 0xf0].map(|code| command(Command::from_byte(code), "")),
+    );
     steps.extend([
         command(Command::Unknown(0x55), "with an argument"),
         query("SELECT 'still here'"),
@@ -60,7 +60,6 @@ pub(super) fn steps(schema: &str) -> Vec<Step> {
         query("SHOW WARNINGS"),
         query("SELECT LAST_INSERT_ID()"),
         query("SELECT FOUND_ROWS()"),
-        command(Command::Ping, ""),
     ]);
     steps
 }

@@ -1,0 +1,226 @@
+//! A session's state goes with its client, to whichever backend, and to nobody else.
+
+use myriad::protocol::command::Command;
+
+use crate::support::{Kind, Login, Twin, Wire, on_both, one_backend, own_backends};
+
+/// What a session has of its own, in one row.
+const STATE: &str = "SELECT DATABASE(), @@sql_mode, @@time_zone, @@sql_safe_updates, @@timestamp < 1600000000, \
+     @@autocommit, @@foreign_key_checks, @@unique_checks, @@sql_select_limit, @@group_concat_max_len, @@lc_time_names, \
+     @@sort_buffer_size, @@max_execution_time_or_its_like, @@character_set_client, @@character_set_connection, \
+     @@character_set_results, @@collation_connection, LAST_INSERT_ID()";
+
+/// What a client may set, each with other values than any default.
+const SETTINGS: [&str; 12] = [
+    "SET sql_mode = ''",
+    "SET time_zone = '+11:30'",
+    "SET sql_safe_updates = 1",
+    "SET TIMESTAMP = 1500000000.25",
+    "SET autocommit = 0",
+    "SET foreign_key_checks = 0, unique_checks = 0",
+    "SET @@session.sql_select_limit = 7",
+    "SET @@group_concat_max_len = 77777",
+    "SET LOCAL lc_time_names = 'de_DE', sort_buffer_size = 131072",
+    "SET NAMES latin1 COLLATE latin1_german2_ci",
+    "SET character_set_results = NULL",
+    "SET last_insert_id = 4711",
+];
+
+fn state(kind: Kind) -> String {
+    let limit = if kind == Kind::MariaDb { "max_statement_time" } else { "max_execution_time" };
+    STATE.replace("max_execution_time_or_its_like", limit)
+}
+
+/// A row, with NULL spelled out.
+async fn row(client: &mut Wire, sql: &str) -> Vec<String> {
+    let reply = client.query(sql).await;
+    reply.expect_ok();
+    reply.rows()[0].iter().map(|field| field.clone().unwrap_or_else(|| "NULL".into())).collect()
+}
+
+on_both!(what_one_sets_nobody_else_sees, one_backend, |t| async move {
+    let state = state(t.kind);
+    let mut bystander = t.client().await;
+    let usual = row(&mut bystander, &state).await;
+    for stays in [true, false] {
+        for sql in SETTINGS {
+            let mut client = t.client().await;
+            client.query(sql).await.expect_ok();
+            assert_eq!(row(&mut bystander, &state).await, usual, "after {sql}");
+            let own = row(&mut client, &state).await;
+            assert_ne!(own, usual, "{sql} is lost");
+            assert_eq!(row(&mut bystander, &state).await, usual, "after {sql}, read back");
+            if stays {
+                assert_eq!(row(&mut client, &state).await, own, "{sql} did not last");
+            } else {
+                client.send(Command::Quit, b"").await;
+                assert_eq!(row(&mut bystander, &state).await, usual, "after {sql} and a goodbye");
+            }
+        }
+    }
+});
+
+on_both!(many_settings_together_are_carried_along, one_backend, |t| async move {
+    let state = state(t.kind);
+    let mut twin = Twin::new(&t, &t.app()).await;
+    for sql in SETTINGS {
+        twin.query(sql).await;
+        // A statement of its own opens no transaction that would pin.
+        twin.query(&state).await;
+        if sql.contains("autocommit") {
+            twin.query("SET autocommit = 1").await;
+        }
+    }
+});
+
+on_both!(safe_updates_are_safe_for_whoever_wants_them, one_backend, |t| async move {
+    let (mut careful, mut careless) = (t.client().await, t.client().await);
+    careful.query("CREATE TABLE t (n INT, m INT)").await.expect_ok();
+    careful.query("INSERT INTO t VALUES (1, 1), (2, 2)").await.expect_ok();
+    careful.query("SET sql_safe_updates = 1").await.expect_ok();
+    for _ in 0..3 {
+        careless.query("UPDATE t SET m = m + 1").await.expect_ok();
+        careful.query("UPDATE t SET m = m + 1").await.expect_error(1175);
+    }
+    careful.send(Command::Quit, b"").await;
+    careless.query("UPDATE t SET m = m + 1").await.expect_ok();
+});
+
+on_both!(
+    a_session_outlives_its_backend,
+    |config| {
+        one_backend(config);
+        own_backends(config);
+    },
+    |t| async move {
+        let state = state(t.kind);
+        let mut client = t.client().await;
+        client.query(&format!("CREATE DATABASE {}", t.tenant(1))).await.expect_ok();
+        let mut other = t.client().await;
+        for sql in SETTINGS.iter().filter(|sql| !sql.contains("autocommit")) {
+            client.query(sql).await.expect_ok();
+        }
+        client.query(&format!("USE {}", t.tenant(1))).await.expect_ok();
+        let own = row(&mut client, &state).await;
+        let usual = row(&mut other, &state).await;
+        for round in 1..=3 {
+            t.kill_backends().await;
+            assert_eq!(row(&mut client, &state).await, own, "round {round}");
+            t.kill_backends().await;
+            assert_eq!(row(&mut other, &state).await, usual, "round {round}");
+        }
+        assert_eq!(t.metric("myriad_backend_closes_total", Some("lost")), 6.0);
+    }
+);
+
+on_both!(a_value_is_put_back_from_a_user_variable, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.query("SET time_zone = '-3:30'").await;
+    for sql in ["SET @old = @@time_zone", "SET time_zone = '+1:00'", "SELECT @@time_zone, @old", "SET time_zone = @old"]
+    {
+        twin.query_and_keep(sql).await;
+    }
+    let reply = twin.query_and_keep("SELECT @@time_zone, @old").await;
+    assert_eq!(reply.rows()[0][0].as_deref(), Some("-03:30"));
+    twin.command(Command::ResetConnection, b"").await;
+    twin.query("SELECT @@time_zone, @old").await;
+});
+
+on_both!(several_settings_in_one_statement, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let state = state(t.kind);
+    for sql in [
+        "SET SESSION sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT', NAMES utf8mb4, time_zone = '+2:00'",
+        "SET NAMES 'latin1', @@session.time_zone = 'SYSTEM', sql_mode = DEFAULT",
+        "SET @@sql_mode = 'NO_BACKSLASH_ESCAPES', LOCAL sort_buffer_size = 262144",
+        "SET CHARACTER SET utf8mb4",
+        "SET character_set_connection = latin1",
+        "SET sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')",
+        "SET sql_mode = ''",
+    ] {
+        twin.query(sql).await;
+        twin.query(&state).await;
+    }
+});
+
+on_both!(a_setting_that_fails_changes_nothing_and_pins_nothing, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let state = state(t.kind);
+    for (sql, code) in [
+        ("SET nobody_has_heard_of_this = 1", 1193),
+        ("SET SESSION nobody_has_heard_of_this = 1, sql_mode = ''", 1193),
+        ("SET sql_mode = 'NO_SUCH_MODE'", 1231),
+        ("SET time_zone = 'Nowhere/Land'", 1298),
+        ("SET NAMES klingon", 1115),
+        ("SET @@session.max_connections = 1", 1229),
+        ("SET GLOBAL max_connections = 1", 1227),
+        ("SET time_zone = '+1:00', sql_mode = 'NO_SUCH_MODE'", 1231),
+    ] {
+        twin.query(sql).await.expect_error(code);
+        twin.query(&state).await;
+    }
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+});
+
+on_both!(an_isolation_level_for_one_transaction_is_for_one_transaction_of_one_client, |t| async move {
+    let (mut client, mut writer) = (t.client().await, t.client().await);
+    client.query("CREATE TABLE t (n INT)").await.expect_ok();
+    // With both backends in use, the writer never gets the client's.
+    let count = "SELECT COUNT(*) FROM t";
+    let mut rows = 0;
+    for (level, sees_commits) in [("READ COMMITTED", true), ("REPEATABLE READ", false), ("READ COMMITTED", true)] {
+        client.query(&format!("SET TRANSACTION ISOLATION LEVEL {level}")).await.expect_ok();
+        writer.query("SELECT 1").await.expect_ok();
+        for seen in [sees_commits, false] {
+            client.query("START TRANSACTION").await.expect_ok();
+            assert_eq!(client.one(count).await, rows.to_string());
+            writer.query("INSERT INTO t VALUES (1)").await.expect_ok();
+            rows += 1;
+            let now = if seen { rows } else { rows - 1 };
+            assert_eq!(client.one(count).await, now.to_string(), "{level}");
+            client.query("COMMIT").await.expect_ok();
+        }
+    }
+});
+
+on_both!(a_transaction_announced_read_only_hits_nobody_else, one_backend, |t| async move {
+    let mut other = t.client().await;
+    other.query("CREATE TABLE t (n INT)").await.expect_ok();
+    let mut client = t.client().await;
+    client.query("SET TRANSACTION READ ONLY").await.expect_ok();
+    client.send(Command::Quit, b"").await;
+    other.query("INSERT INTO t VALUES (1)").await.expect_ok();
+    let mut client = t.client().await;
+    client.query("SET TRANSACTION READ ONLY").await.expect_ok();
+    client.query("INSERT INTO t VALUES (2)").await.expect_error(1792);
+    // It is still announced: that was no transaction.
+    for sql in ["BEGIN", "COMMIT", "INSERT INTO t VALUES (3)"] {
+        client.query(sql).await.expect_ok();
+    }
+    other.query("INSERT INTO t VALUES (4)").await.expect_ok();
+});
+
+on_both!(a_reset_leaves_what_a_direct_one_leaves, one_backend, |t| async move {
+    let state = state(t.kind);
+    for collation in [45, 8, 33, 47] {
+        let mut twin = Twin::new(&t, &Login { collation, ..t.app() }).await;
+        twin.query("CREATE TABLE IF NOT EXISTS t (n INT PRIMARY KEY)").await;
+        for sql in SETTINGS.iter().filter(|sql| !sql.contains("autocommit")) {
+            twin.query(sql).await;
+        }
+        twin.query(&state).await;
+        twin.command(Command::ResetConnection, b"").await;
+        twin.intrude().await;
+        twin.query(&state).await;
+        for sql in ["SET @a = 1", "CREATE TEMPORARY TABLE own (n INT)", "SET autocommit = 0", "SET NAMES latin1"] {
+            twin.query_and_keep(sql).await;
+        }
+        twin.query_and_keep("INSERT INTO t VALUES (1)").await;
+        twin.command(Command::ResetConnection, b"").await;
+        twin.intrude().await;
+        for sql in ["SELECT @a", "SELECT * FROM own", "SELECT * FROM t", &state] {
+            twin.query(sql).await;
+        }
+        t.until("myriad_pinned_clients", None, 0.0).await;
+    }
+});
