@@ -179,8 +179,8 @@ impl Fault {
 }
 
 /// Appends a plain OK.
-pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, client_tracks: bool) {
-    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, client_tracks: bool) {
+    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
 }
 
