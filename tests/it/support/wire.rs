@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use myriad::config::BackendTls;
@@ -18,7 +19,7 @@ use myriad::protocol::packet::ok::OkPacket;
 use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::response::{Class, Event, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, UnixStream};
 use tokio_rustls::TlsConnector;
 
 /// How to log in.
@@ -115,9 +116,17 @@ impl Wire {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_nodelay(true).expect("no delay");
-        let stream = socket.connect(address).await.expect("somebody listens");
+        Self::over(Stream::Tcp(socket.connect(address).await.expect("somebody listens")))
+    }
+
+    /// Connects by a Unix socket, and leaves the rest to the caller.
+    pub(crate) async fn open_unix(path: &Path) -> Self {
+        Self::over(Stream::Unix(UnixStream::connect(path).await.expect("somebody listens")))
+    }
+
+    fn over(stream: Stream) -> Self {
         Self {
-            stream: Stream::Tcp(stream),
+            stream,
             read: BytesMut::new(),
             id: 0,
             version: Vec::new(),
@@ -129,6 +138,7 @@ impl Wire {
         }
     }
 
+    /// Logs in on a connection that was only opened.
     pub(crate) async fn log_in(&mut self, login: &Login) -> Result<(), LoginError> {
         let mut conversation = ClientSide::new(LoginSpec {
             user: login.user.to_owned(),
