@@ -254,6 +254,10 @@ async fn admit(
         }
         check_schema(threshold, lease, request.schema.as_deref()).await?;
     }
+    let facts = door.connector.facts();
+    if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
+        return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
+    }
     Ok(Guest {
         user: Arc::from(request.user.as_str()),
         account,

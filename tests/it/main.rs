@@ -12,6 +12,7 @@ mod interner;
 mod kills;
 mod limits;
 mod login;
+mod packets;
 mod pins;
 mod schema;
 mod sharing;
