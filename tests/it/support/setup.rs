@@ -141,7 +141,7 @@ impl Setup {
     pub(crate) async fn threads(&self, admin: &mut Wire) -> Vec<u32> {
         assert!(self.has_account, "the test has no account of its own");
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+        let rows = admin.query("SHOW PROCESSLIST").await.rows();
         rows.iter()
             .filter(|row| row[1].as_ref() == Some(&self.schema))
             .map(|row| text(&row[0]).parse().expect("a number"))
@@ -153,7 +153,7 @@ impl Setup {
         let mut admin = self.admin().await;
         let limit = Instant::now() + Duration::from_secs(10);
         loop {
-            let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+            let rows = admin.query("SHOW PROCESSLIST").await.rows();
             let runs = rows.iter().any(|row| row[7].as_ref().is_some_and(|statement| statement.contains(words)));
             if runs == wanted {
                 return;

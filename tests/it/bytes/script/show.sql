@@ -52,4 +52,4 @@ SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS WHE
 SELECT REPEAT('f', 100000), 1
 ^SELECT a.id, b.id, c.id, REPEAT('g', 100) FROM t AS a, t AS b, t AS c ORDER BY 1, 2, 3
 WITH RECURSIVE s AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM s WHERE i < 1000) SELECT i, REPEAT(i, 20) FROM s
-SELECT * FROM strings AS a, strings AS b, strings AS c, numbers AS d
+SELECT * FROM strings AS a, strings AS b, strings AS c, numbers AS d ORDER BY a.id, b.id, c.id, d.id
