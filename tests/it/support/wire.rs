@@ -266,6 +266,17 @@ impl Wire {
         self.stream.flush().await.expect("the other end listens");
     }
 
+    /// Sends bytes to somebody who may be gone.
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Reads bytes that are no packets, and forgets them; 0 is the end, in whatever way it comes.
+    pub(crate) async fn read_some(&mut self) -> usize {
+        self.read.clear();
+        self.stream.read_buf(&mut self.read).await.unwrap_or(0)
+    }
+
     /// Reads the reply to a command.
     pub(crate) async fn reply(&mut self, command: Command) -> io::Result<Packets> {
         self.reply_with(command, b"").await
