@@ -4,6 +4,9 @@
 //! `tests/run --servers` prints them.
 
 #![allow(clippy::large_futures, reason = "only an idle client of the proxy must be small")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+#![allow(clippy::disallowed_methods, reason = "here we are the clients")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it measured, compared or skipped")]
 
 mod aborts;
 mod bytes;

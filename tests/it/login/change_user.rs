@@ -126,8 +126,12 @@ on_both!(dbg_refused, |t| async move {
             let f = tokio::time::timeout(std::time::Duration::from_secs(1), client.frame()).await;
             eprintln!("{:?} {code} {e:?} {f:?}", t.kind);
             if f.is_err() {
-              let f = tokio::time::timeout(std::time::Duration::from_secs(1), client.query("SELECT CURRENT_USER(), DATABASE(), @a")).await;
-              eprintln!("   {f:?}");
+                let f = tokio::time::timeout(
+                    std::time::Duration::from_secs(1),
+                    client.query("SELECT CURRENT_USER(), DATABASE(), @a"),
+                )
+                .await;
+                eprintln!("   {f:?}");
             }
         }
     }
