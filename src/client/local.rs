@@ -19,7 +19,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
 use crate::session::{Rows, StateSpec};
-use crate::sql::{Effects, Flags, Kill, Plain};
+use crate::sql::{Effects, Flags, Kill, Plain, Word};
 
 impl Client {
     /// COM_PROCESS_KILL
@@ -144,13 +144,8 @@ impl Client {
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
-        let mut threshold = Threshold {
-            door: &door,
-            buffer: &mut self.buffer,
-            host: &self.host,
-            owner: u64::from(self.registered.entry.id),
-            salt: self.guest.salt,
-        };
+        let mut threshold =
+            Threshold { door: &door, buffer: &mut self.buffer, host: &self.host, owner: 0, salt: self.guest.salt };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
             Ok(Ok(guest)) => {
@@ -200,9 +195,10 @@ impl Client {
     }
 
     /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, the
-    /// later ones ask about their own kind.
+    /// later ones ask about their own kind: only a first one that reads can mean the one before.
     fn unanswerable(&self, effects: &Effects) -> Option<&'static str> {
-        if effects.statements > 1 {
+        let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Set);
+        if effects.statements > 1 && writes {
             None
         } else if effects.may(Flags::READS_ROW_COUNT) {
             Some("ROW_COUNT()")

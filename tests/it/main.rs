@@ -16,6 +16,7 @@ mod drain;
 mod globals;
 mod interner;
 mod kills;
+mod leaks;
 mod limits;
 mod login;
 mod outages;

@@ -64,7 +64,9 @@ on_both!(strangers_are_refused_and_counted, |t| async move {
     let many = [&[0xff, 0xff, 0xff, 1][..], &[b'x'; 100]].concat();
     let bad = Some((1043, "Bad handshake".to_owned()));
     let order = Some((1156, "Got packets out of order".to_owned()));
-    let cases: [(&str, &[u8], Option<(u16, String)>); 8] = [
+    /// What a stranger sends, and the error it hears, if it hears any.
+    type Case<'a> = (&'a str, &'a [u8], Option<(u16, String)>);
+    let cases: [Case<'_>; 8] = [
         ("HTTP", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
         ("HTTP", b"POST /x HTTP/1.1\r\n\r\n", None),
         ("SSH", b"SSH-2.0-OpenSSH_9.2\r\n", None),
