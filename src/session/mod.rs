@@ -28,6 +28,7 @@
 //! reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`) pins. An ERR reports nothing: a
 //! variable that a function sets before its statement fails is learnt only if a later OK reports it. A sequence
 //! (MariaDB) that is drawn from by a column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
+//! Where a server's own default is `autocommit=0`, a session learns so from its first OK: an ERR before that does not pin.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
