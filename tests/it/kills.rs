@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend};
 
 /// How often a kill races with the end of a statement.
-const ROUNDS: u64 = 500;
+const ROUNDS: u64 = 250;
 
 on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
     let mut killer = t.client().await;
@@ -26,7 +26,7 @@ on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
             (reply, again)
         };
         // From at once to later than the statement's end; finer than the runtime's timer.
-        let delay = Duration::from_micros((round * 37) % 3_000);
+        let delay = Duration::from_micros((round * 37) % 2_000);
         let kill = async {
             let begin = Instant::now();
             while begin.elapsed() < delay {
