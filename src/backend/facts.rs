@@ -46,16 +46,18 @@ pub struct Settings {
 }
 
 impl ServerFacts {
+    /// The character set of this collation, if it is one that no client can speak: the server refuses such a login.
+    #[must_use]
+    pub fn unspoken_charset(&self, collation: u16) -> Option<&str> {
+        let known = self.settings.collations.get(&collation).map(|it| &*it.charset);
+        known.filter(|charset| matches!(*charset, "ucs2" | "utf16" | "utf16le" | "utf32"))
+    }
+
     /// The character sets of a connection whose client named this collation. A number that the server does not know
-    /// gets the server's default, as do character sets that no client can speak.
+    /// gets the server's default.
     #[must_use]
     pub fn charset(&self, collation: u16) -> Charset {
-        let known = self
-            .settings
-            .collations
-            .get(&collation)
-            .filter(|it| !matches!(&*it.charset, "ucs2" | "utf16" | "utf16le" | "utf32"));
-        match known {
+        match self.settings.collations.get(&collation) {
             Some(it) => Charset::names(&it.charset, &it.name),
             None => self.settings.default_charset.clone(),
         }

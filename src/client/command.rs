@@ -58,13 +58,16 @@ impl Client {
     async fn ping(&mut self) -> Next {
         self.door.metrics.session.local_answers.inc();
         self.consume_command();
-        self.answer_ok().await
+        // MySQL counts the warnings of the statement before.
+        let warnings = if self.session.options().mariadb { 0 } else { self.session.memory().warnings };
+        self.answer_ok(warnings).await
     }
 
     /// Answers the command with a plain OK.
-    pub(super) async fn answer_ok(&mut self) -> Next {
+    pub(super) async fn answer_ok(&mut self, warnings: u64) -> Next {
         let mut out = BytesMut::new();
-        reply::ok(&mut out, 1, self.status, self.tracks());
+        let warnings = u16::try_from(warnings).unwrap_or(u16::MAX);
+        reply::ok(&mut out, 1, self.status, warnings, self.tracks());
         self.send(&mut out).await
     }
 

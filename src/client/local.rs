@@ -53,7 +53,7 @@ impl Client {
         if !kill.query_only {
             target.summon(Summons::Kill);
         }
-        self.answer_ok().await
+        self.answer_ok(0).await
     }
 
     /// Kills what another client runs. The backend for it comes first: a target waits for a kill that is aimed at it,
@@ -123,7 +123,7 @@ impl Client {
         } else {
             lend::give_back(lease, self.owner());
         }
-        self.answer_ok().await
+        self.answer_ok(0).await
     }
 
     /// COM_CHANGE_USER: another login on the same connection.

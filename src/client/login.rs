@@ -164,7 +164,7 @@ async fn follow(
         Ok(guest) => {
             let status = threshold.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
             let tracks = guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
-            reply::ok(&mut out, machine.next_seq(), status, tracks);
+            reply::ok(&mut out, machine.next_seq(), status, 0, tracks);
             packets::write(stream, &mut out).await.map_err(gone)?;
             Ok(guest)
         }
@@ -253,6 +253,10 @@ async fn admit(
             door.users.remember(&request.user, password, std::time::Instant::now());
         }
         check_schema(threshold, lease, request.schema.as_deref()).await?;
+    }
+    let facts = door.connector.facts();
+    if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
+        return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
     }
     Ok(Guest {
         user: Arc::from(request.user.as_str()),

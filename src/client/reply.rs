@@ -31,6 +31,12 @@ pub enum Fault {
         /// Did it send a password?
         using_password: bool,
     },
+    /// A character set in the handshake that no client can speak.
+    #[error("Variable 'character_set_client' can't be set to the value of '{charset}'")]
+    Charset {
+        /// Its name.
+        charset: String,
+    },
     /// Not logged in within `server.handshake_timeout`.
     #[error("The login was not finished within {seconds} s (server.handshake_timeout)")]
     HandshakeTimeout {
@@ -151,6 +157,7 @@ impl Fault {
         match self {
             Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } => (1040, *b"08004"),
             Self::Denied { .. } => (1045, *b"28000"),
+            Self::Charset { .. } => (1231, *b"42000"),
             Self::HandshakeTimeout { .. } => (1159, *b"08S01"),
             Self::Server { code, state, .. } | Self::NotRestored { code, state, .. } => (*code, *state),
             Self::Unreachable { .. } => (2003, *b"HY000"),
@@ -179,8 +186,8 @@ impl Fault {
 }
 
 /// Appends a plain OK.
-pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, client_tracks: bool) {
-    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, client_tracks: bool) {
+    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
 }
 

@@ -52,6 +52,9 @@ pub(super) struct Client {
     pub(super) foreign_schema: bool,
     /// The backend was somebody else's before the command under way: what the last statement left is gone.
     pub(super) moved: bool,
+    /// The command under way sets trackers: for its turn the backend's are the client's own, so that the server tells
+    /// what it would tell the client, and has the client's settings when it is asked for them.
+    pub(super) own_trackers: bool,
     /// The last command was sent as a whole.
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
@@ -132,6 +135,7 @@ async fn enter(
         kept_shown: false,
         foreign_schema: false,
         moved: false,
+        own_trackers: false,
         command_sent: true,
         status,
         turns: 0,

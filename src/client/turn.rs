@@ -59,6 +59,12 @@ impl Client {
             (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
             _ => effects.unwrap_or_default(),
         };
+        self.own_trackers = effects_of.may(Flags::SET_TRACKER) && lease.tracks();
+        if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
+            lease.discard(CloseReason::Lost);
+            let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
+            return ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await);
+        }
         self.session.begin(command, effects_of);
         let option = self.argument().first().copied();
         let mut traffic = Traffic::default();
@@ -224,6 +230,7 @@ impl Client {
             return Ok(lease);
         }
         self.gauge.enter(ClientState::Waiting);
+        self.buffer.park();
         let entry = Arc::clone(&self.registered.entry);
         let taken = {
             let mut taking = Box::pin(lend::take(&door, &class, owner, state));
@@ -235,7 +242,7 @@ impl Client {
                 if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
                     return Poll::Ready(Ok(taken));
                 }
-                while !self.buffer.is_full() {
+                while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
                     match self.buffer.poll_fill(cx, &mut self.stream) {
                         Poll::Ready(Ok(0)) => return Poll::Ready(Err(Goodbye::Closed)),
                         Poll::Ready(Ok(_)) => {}
@@ -291,7 +298,8 @@ impl Client {
         let backend = &mut **lease;
         let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
         let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch = Watch::new(&mut self.session, &mut self.status, &self.door, command, effects);
+        let mut watch =
+            Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         relayed

@@ -20,6 +20,8 @@ pub(super) struct Watch<'a> {
     command: Command,
     /// The text may set a global variable.
     sets_globals: bool,
+    /// The backend's trackers are the client's own, for this turn.
+    own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
     lexer: Option<Box<Lexer>>,
     /// The command's code has passed.
@@ -35,10 +37,11 @@ impl<'a> Watch<'a> {
         door: &'a Door,
         command: Command,
         effects: Option<&Effects>,
+        own_trackers: bool,
     ) -> Self {
         let lexer = effects.is_none().then(|| Box::new(Lexer::new(session.mode())));
-        let mut watch =
-            Self { session, status, door, command, sets_globals: false, lexer, code_passed: false, sent: false };
+        let (sets_globals, code_passed, sent) = (false, false, false);
+        let mut watch = Self { session, status, door, command, sets_globals, own_trackers, lexer, code_passed, sent };
         watch.note(effects);
         watch
     }
@@ -114,6 +117,10 @@ impl Witness for Watch<'_> {
     }
 
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {
+        if self.own_trackers {
+            out.extend_from_slice(changes);
+            return true;
+        }
         self.session.filter(changes, out)
     }
 }

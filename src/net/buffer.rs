@@ -97,6 +97,17 @@ impl Buffer {
         self.end -= u32::try_from(old - new.len()).unwrap_or(0);
     }
 
+    /// Holds what there is in no more room than it needs, for as long as nothing else can be done with it.
+    pub fn park(&mut self) {
+        if self.len() * 2 < self.storage.len() {
+            let parked: Box<[u8]> = self.data().into();
+            let len = self.len();
+            self.give_back();
+            self.storage = parked;
+            self.end = u32::try_from(len).unwrap_or(0);
+        }
+    }
+
     /// Makes sure that `n` bytes fit at once, moving or growing the storage if need be.
     pub fn reserve(&mut self, n: usize) {
         if n > self.capacity() {
@@ -111,6 +122,7 @@ impl Buffer {
     /// Appends bytes; grows if they do not fit.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.reserve(self.len() + bytes.len());
+        self.unpark();
         self.borrow();
         self.make_room(bytes.len());
         let end = self.end as usize;
@@ -126,6 +138,7 @@ impl Buffer {
         if self.is_full() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, "read into a full buffer")));
         }
+        self.unpark();
         self.borrow();
         self.make_room(1);
         let end = self.end as usize;
@@ -149,6 +162,18 @@ impl Buffer {
     /// As [`Buffer::poll_fill`].
     pub async fn fill<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> io::Result<usize> {
         std::future::poll_fn(|cx| self.poll_fill(cx, stream)).await
+    }
+
+    /// Back from [`Buffer::park`] into storage of the usual size.
+    fn unpark(&mut self) {
+        if !self.storage.is_empty() && self.storage.len() < self.size as usize {
+            let len = self.len();
+            let parked = std::mem::take(&mut self.storage);
+            let data = parked.get(self.start as usize..self.end as usize).unwrap_or_default();
+            self.borrow();
+            self.storage[..len].copy_from_slice(data);
+            (self.start, self.end) = (0, u32::try_from(len).unwrap_or(0));
+        }
     }
 
     /// Storage for as long as there is something to hold.
@@ -236,6 +261,22 @@ mod tests {
         assert_eq!(buffer.data(), b"aXef");
         buffer.shrink(2, 2, b"");
         assert_eq!(buffer.data(), b"aX");
+    }
+
+    #[tokio::test]
+    async fn what_is_parked_takes_its_own_size_and_can_be_read_on() {
+        let mut buffer = Buffer::new(64);
+        buffer.fill(&mut &b"xhello"[..]).await.unwrap();
+        buffer.consume(1);
+        buffer.park();
+        assert_eq!((buffer.data(), buffer.storage.len()), (&b"hello"[..], 5));
+        buffer.fill(&mut &b" world"[..]).await.unwrap();
+        assert_eq!((buffer.data(), buffer.storage.len()), (&b"hello world"[..], 64));
+        buffer.park();
+        buffer.consume(11);
+        assert_eq!(buffer.storage.len(), 0);
+        buffer.park();
+        assert!(buffer.is_empty());
     }
 
     #[test]

@@ -59,6 +59,18 @@ impl Stream {
         }
     }
 
+    /// Is there something to read, or the end of the stream? Takes no buffer to find out.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
+            Self::TlsServer(stream) => stream.get_ref().0.poll_read_ready(cx),
+            Self::TlsClient(stream) => stream.get_ref().0.poll_read_ready(cx),
+            Self::Lost => return Poll::Ready(()),
+        }
+        .map(|_| ())
+    }
+
     /// Is this idle stream still open and silent? Costs a system call only if something happened to it.
     pub fn is_silent(&mut self) -> bool {
         let mut byte = [0; 1];

@@ -38,7 +38,8 @@ impl Connector for Server {
     }
 
     fn close(&self, conn: Box<Backend>) -> impl Future<Output = ()> + Send + 'static {
+        let goodbye = tokio::time::timeout(GOODBYE, conn.close());
         // A server that does not hang up in time is on its own.
-        async move { drop(tokio::time::timeout(GOODBYE, conn.close()).await) }
+        async move { drop(goodbye.await) }
     }
 }

@@ -98,53 +98,57 @@ async fn stay_outside(t: &Setup, phase: usize, abruptly: bool) {
     }
 }
 
-on_both!(nothing_is_left_of_clients_that_went_away, |config| {
-    config.pool.max_connections = BACKENDS;
-}, |t| async move {
-    let mut first = t.client().await;
-    for sql in [
-        "CREATE TABLE loaded (n INT)",
-        "CREATE TABLE wide (pad VARCHAR(200))",
-        "INSERT INTO wide VALUES (REPEAT('x', 200)), (REPEAT('y', 200)), (REPEAT('z', 200))",
-        "INSERT INTO wide SELECT a.pad FROM wide a, wide b, wide c",
-    ] {
-        first.query(sql).await.expect_ok();
+on_both!(
+    nothing_is_left_of_clients_that_went_away,
+    |config| {
+        config.pool.max_connections = BACKENDS;
+    },
+    |t| async move {
+        let mut first = t.client().await;
+        for sql in [
+            "CREATE TABLE loaded (n INT)",
+            "CREATE TABLE wide (pad VARCHAR(200))",
+            "INSERT INTO wide VALUES (REPEAT('x', 200)), (REPEAT('y', 200)), (REPEAT('z', 200))",
+            "INSERT INTO wide SELECT a.pad FROM wide a, wide b, wide c",
+        ] {
+            first.query(sql).await.expect_ok();
+        }
+        drop(first);
+        let mut visits = JoinSet::new();
+        for number in 0..AT_ONCE {
+            let t = Arc::clone(&t);
+            visits.spawn(async move {
+                for n in 0..CONNECTS / AT_ONCE {
+                    let number = number * (CONNECTS / AT_ONCE) + n;
+                    let phases = if number % 5 == 0 { PHASES.len() } else { PHASES.len() - 5 };
+                    visit(&t, number % phases, number / phases % 2 == 0).await;
+                }
+            });
+        }
+        visits.join_all().await;
+        for (name, label) in [
+            ("myriad_clients", None),
+            ("myriad_backend_connections", Some("leased")),
+            ("myriad_backend_connections", Some("opening")),
+            ("myriad_pool_waiting", None),
+            ("myriad_pinned_clients", None),
+        ] {
+            t.until(name, label, 0.0).await;
+        }
+        let counted = |name| t.metric(name, None);
+        assert_eq!(counted("myriad_client_connections_total"), (CONNECTS + 1) as f64);
+        assert_eq!(counted("myriad_client_goodbyes_total"), (CONNECTS + 1) as f64);
+        // Nothing that they began came to be, and all of the pool's room is there.
+        let mut clients = Vec::new();
+        for number in 1..=BACKENDS {
+            let mut client = t.client().await;
+            assert_eq!(client.one("SELECT COUNT(*) FROM loaded").await, "0");
+            client.query("BEGIN").await.expect_ok();
+            t.until("myriad_pinned_clients", Some("transaction"), number as f64).await;
+            clients.push(client);
+        }
     }
-    drop(first);
-    let mut visits = JoinSet::new();
-    for number in 0..AT_ONCE {
-        let t = Arc::clone(&t);
-        visits.spawn(async move {
-            for n in 0..CONNECTS / AT_ONCE {
-                let number = number * (CONNECTS / AT_ONCE) + n;
-                let phases = if number % 5 == 0 { PHASES.len() } else { PHASES.len() - 5 };
-                visit(&t, number % phases, number / phases % 2 == 0).await;
-            }
-        });
-    }
-    visits.join_all().await;
-    for (name, label) in [
-        ("myriad_clients", None),
-        ("myriad_backend_connections", Some("leased")),
-        ("myriad_backend_connections", Some("opening")),
-        ("myriad_pool_waiting", None),
-        ("myriad_pinned_clients", None),
-    ] {
-        t.until(name, label, 0.0).await;
-    }
-    let counted = |name| t.metric(name, None);
-    assert_eq!(counted("myriad_client_connections_total"), (CONNECTS + 1) as f64);
-    assert_eq!(counted("myriad_client_goodbyes_total"), (CONNECTS + 1) as f64);
-    // Nothing that they began came to be, and all of the pool's room is there.
-    let mut clients = Vec::new();
-    for number in 1..=BACKENDS {
-        let mut client = t.client().await;
-        assert_eq!(client.one("SELECT COUNT(*) FROM loaded").await, "0");
-        client.query("BEGIN").await.expect_ok();
-        t.until("myriad_pinned_clients", Some("transaction"), number as f64).await;
-        clients.push(client);
-    }
-});
+);
 
 on_both!(the_statement_of_a_client_that_is_gone_ends, |t| async move { vanish(&t).await });
 

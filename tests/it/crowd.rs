@@ -82,9 +82,11 @@ impl Own {
     /// The step's statement, from somebody who is in this state.
     fn sql(&self, step: &Step) -> Vec<u8> {
         let text = match step {
-            Step::Look => "SELECT DATABASE(), @@sql_mode, @@time_zone, @@character_set_client, @@character_set_results, \
+            Step::Look => {
+                "SELECT DATABASE(), @@sql_mode, @@time_zone, @@character_set_client, @@character_set_results, \
                            @@collation_connection"
-                .into(),
+                    .into()
+            }
             Step::Table => "SELECT name FROM me".into(),
             Step::Clock => "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(), NOW())".into(),
             Step::Text => return [b"SELECT HEX('", CHARSETS[self.charset].2, b"')"].concat(),
@@ -117,7 +119,14 @@ impl Own {
         let (charset, collation, letter) = CHARSETS[self.charset];
         let wanted = match step {
             Step::Look => {
-                vec![self.schema.clone(), self.mode.into(), zone(self.zone), charset.into(), charset.into(), collation.into()]
+                vec![
+                    self.schema.clone(),
+                    self.mode.into(),
+                    zone(self.zone),
+                    charset.into(),
+                    charset.into(),
+                    collation.into(),
+                ]
             }
             Step::Table => vec![self.schema.clone()],
             Step::Clock => vec![self.zone.to_string()],
@@ -179,49 +188,53 @@ async fn live(t: Arc<Setup>, number: usize, seed: u64) {
     }
 }
 
-on_both!(everybody_sees_its_own, |config| {
-    config.pool.max_connections = BACKENDS;
-    config.scheduler.queue_timeout = Duration::from_secs(60);
-    own_backends(config);
-}, |t| async move {
-    let mut first = t.client().await;
-    for schema in (0..SCHEMAS).map(|number| t.tenant(number)) {
-        for sql in [
-            format!("CREATE DATABASE {schema}"),
-            format!("CREATE TABLE {schema}.ids (id INT AUTO_INCREMENT PRIMARY KEY)"),
-            format!("CREATE TABLE {schema}.me (name VARCHAR(64))"),
-            format!("INSERT INTO {schema}.me VALUES ('{schema}')"),
-        ] {
-            first.query(&sql).await.expect_ok();
+on_both!(
+    everybody_sees_its_own,
+    |config| {
+        config.pool.max_connections = BACKENDS;
+        config.scheduler.queue_timeout = Duration::from_secs(60);
+        own_backends(config);
+    },
+    |t| async move {
+        let mut first = t.client().await;
+        for schema in (0..SCHEMAS).map(|number| t.tenant(number)) {
+            for sql in [
+                format!("CREATE DATABASE {schema}"),
+                format!("CREATE TABLE {schema}.ids (id INT AUTO_INCREMENT PRIMARY KEY)"),
+                format!("CREATE TABLE {schema}.me (name VARCHAR(64))"),
+                format!("INSERT INTO {schema}.me VALUES ('{schema}')"),
+            ] {
+                first.query(&sql).await.expect_ok();
+            }
         }
-    }
-    drop(first);
-    let seed: u64 = rand::random();
-    println!("{:?}: seed {seed}", t.kind);
-    let started = Instant::now();
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        clients.spawn(live(Arc::clone(&t), number, seed));
-    }
-    let mut admin = t.admin().await;
-    let mut most = 0;
-    while !clients.is_empty() {
-        most = most.max(t.threads(&mut admin).await.len());
-        let moment = tokio::time::timeout(Duration::from_millis(50), clients.join_next());
-        if let Ok(Some(done)) = moment.await {
-            done.expect("a client that saw its own");
+        drop(first);
+        let seed: u64 = rand::random();
+        println!("{:?}: seed {seed}", t.kind);
+        let started = Instant::now();
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            clients.spawn(live(Arc::clone(&t), number, seed));
         }
+        let mut admin = t.admin().await;
+        let mut most = 0;
+        while !clients.is_empty() {
+            most = most.max(t.threads(&mut admin).await.len());
+            let moment = tokio::time::timeout(Duration::from_millis(50), clients.join_next());
+            if let Ok(Some(done)) = moment.await {
+                done.expect("a client that saw its own");
+            }
+        }
+        report(&t, started.elapsed());
+        assert_eq!(most, BACKENDS);
+        assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), BACKENDS as f64);
+        // The account has room for as many connections as the pool may have, and never had to refuse one.
+        assert_eq!(t.metric("myriad_backend_opens_total", None), BACKENDS as f64);
+        assert_eq!(t.metric("myriad_restore_failures_total", None), 0.0);
+        assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+        let handed_over = t.metric("myriad_pool_leases_total", Some("other_state"));
+        assert!(handed_over > (CLIENTS * BATCH * BATCHES / 2) as f64, "too few to prove anything: {handed_over}");
     }
-    report(&t, started.elapsed());
-    assert_eq!(most, BACKENDS);
-    assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), BACKENDS as f64);
-    // The account has room for as many connections as the pool may have, and never had to refuse one.
-    assert_eq!(t.metric("myriad_backend_opens_total", None), BACKENDS as f64);
-    assert_eq!(t.metric("myriad_restore_failures_total", None), 0.0);
-    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
-    let handed_over = t.metric("myriad_pool_leases_total", Some("other_state"));
-    assert!(handed_over > (CLIENTS * BATCH * BATCHES / 2) as f64, "too few to prove anything: {handed_over}");
-});
+);
 
 fn report(t: &Setup, elapsed: Duration) {
     let leases = |kind| t.metric("myriad_pool_leases_total", Some(kind));

@@ -15,91 +15,103 @@ const BACKENDS: usize = 20;
 /// Clients that wait behind a statement that does not end.
 const WAITERS: usize = 50;
 
-on_both!(a_thousand_clients_on_twenty_backends, |config| {
-    config.pool.max_connections = BACKENDS;
-    own_backends(config);
-}, |t| async move {
-    let mut first = t.client().await;
-    first.query("CREATE TABLE served (who INT, round INT)").await.expect_ok();
-    let insert = format!("INSERT INTO {}.served VALUES", t.schema);
-    let mut clients = JoinSet::new();
-    for who in 0..CLIENTS {
-        let (t, insert) = (Arc::clone(&t), insert.clone());
-        clients.spawn(async move {
-            let mut client = t.client_as(&Login { schema: None, ..t.app() }).await;
-            for round in 0..2 {
-                client.query(&format!("{insert} ({who}, {round})")).await.expect_ok();
-            }
-        });
-    }
-    let mut admin = t.admin().await;
-    let (mut most, mut waited) = (0, 0.0_f64);
-    while !clients.is_empty() {
-        most = most.max(t.threads(&mut admin).await.len());
-        waited = waited.max(t.metric("myriad_pool_waiting", None));
-        while let Ok(Some(done)) = tokio::time::timeout(Duration::from_millis(5), clients.join_next()).await {
-            done.expect("a client that was served");
+on_both!(
+    a_thousand_clients_on_twenty_backends,
+    |config| {
+        config.pool.max_connections = BACKENDS;
+        own_backends(config);
+    },
+    |t| async move {
+        let mut first = t.client().await;
+        first.query("CREATE TABLE served (who INT, round INT)").await.expect_ok();
+        let insert = format!("INSERT INTO {}.served VALUES", t.schema);
+        let mut clients = JoinSet::new();
+        for who in 0..CLIENTS {
+            let (t, insert) = (Arc::clone(&t), insert.clone());
+            clients.spawn(async move {
+                let mut client = t.client_as(&Login { schema: None, ..t.app() }).await;
+                for round in 0..2 {
+                    client.query(&format!("{insert} ({who}, {round})")).await.expect_ok();
+                }
+            });
         }
+        let mut admin = t.admin().await;
+        let (mut most, mut waited) = (0, 0.0_f64);
+        while !clients.is_empty() {
+            most = most.max(t.threads(&mut admin).await.len());
+            waited = waited.max(t.metric("myriad_pool_waiting", None));
+            while let Ok(Some(done)) = tokio::time::timeout(Duration::from_millis(5), clients.join_next()).await {
+                done.expect("a client that was served");
+            }
+        }
+        let served = first.one("SELECT COUNT(DISTINCT who, round) FROM served").await;
+        assert_eq!(served, (2 * CLIENTS).to_string());
+        println!("{:?}: at most {most} connections, at most {waited} in line", t.kind);
+        assert_eq!(most, BACKENDS);
+        // The account has room for no more than the pool may have: one too many would have been refused.
+        assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), BACKENDS as f64);
+        assert_eq!(t.metric("myriad_backend_opens_total", None), BACKENDS as f64);
     }
-    let served = first.one("SELECT COUNT(DISTINCT who, round) FROM served").await;
-    assert_eq!(served, (2 * CLIENTS).to_string());
-    println!("{:?}: at most {most} connections, at most {waited} in line", t.kind);
-    assert_eq!(most, BACKENDS);
-    // The account has room for no more than the pool may have: one too many would have been refused.
-    assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), BACKENDS as f64);
-    assert_eq!(t.metric("myriad_backend_opens_total", None), BACKENDS as f64);
-});
+);
 
-on_both!(whoever_waits_too_long_is_told_and_the_rest_keep_their_order, |config| {
-    one_backend(config);
-    config.scheduler.queue_timeout = Duration::from_secs(3);
-}, |t| async move {
-    let mut slow = slow_statement(&t).await;
-    let (mut expired, mut served) = (Vec::new(), Vec::new());
-    for who in 0..WAITERS {
-        expired.push(join_line(&t, who, who + 1).await);
+on_both!(
+    whoever_waits_too_long_is_told_and_the_rest_keep_their_order,
+    |config| {
+        one_backend(config);
+        config.scheduler.queue_timeout = Duration::from_secs(3);
+    },
+    |t| async move {
+        let mut slow = slow_statement(&t).await;
+        let (mut expired, mut served) = (Vec::new(), Vec::new());
+        for who in 0..WAITERS {
+            expired.push(join_line(&t, who, who + 1).await);
+        }
+        t.until("myriad_pool_waiting", None, 0.0).await;
+        for mut client in expired {
+            let reply = client.reply(Command::Query).await.expect("a reply");
+            let (code, message) = reply.error().expect("an error");
+            assert_eq!((code, reply.raw.len()), (1040, 1));
+            assert!(message.contains("scheduler.queue_timeout is 3000 ms"), "{message}");
+            // It stays: perhaps next time.
+            served.push(client);
+        }
+        assert_eq!(t.metric("myriad_refusals_total", Some("queue_timeout")), WAITERS as f64);
+        for (who, client) in served.iter_mut().enumerate() {
+            send(&t, client, who, who + 1).await;
+        }
+        slow.end().await;
+        assert_served_in_order(&t, served).await;
     }
-    t.until("myriad_pool_waiting", None, 0.0).await;
-    for mut client in expired {
-        let reply = client.reply(Command::Query).await.expect("a reply");
-        let (code, message) = reply.error().expect("an error");
-        assert_eq!((code, reply.raw.len()), (1040, 1));
-        assert!(message.contains("scheduler.queue_timeout is 3000 ms"), "{message}");
-        // It stays: perhaps next time.
-        served.push(client);
-    }
-    assert_eq!(t.metric("myriad_refusals_total", Some("queue_timeout")), WAITERS as f64);
-    for (who, client) in served.iter_mut().enumerate() {
-        send(&t, client, who, who + 1).await;
-    }
-    slow.end().await;
-    assert_served_in_order(&t, served).await;
-});
+);
 
-on_both!(the_line_has_an_end, |config| {
-    one_backend(config);
-    config.scheduler.max_waiting = 5;
-    config.scheduler.queue_timeout = Duration::from_secs(30);
-}, |t| async move {
-    let mut late = t.client_as(&Login { schema: None, ..t.app() }).await;
-    let mut slow = slow_statement(&t).await;
-    let mut served = Vec::new();
-    for who in 0..5 {
-        served.push(join_line(&t, who, who + 1).await);
+on_both!(
+    the_line_has_an_end,
+    |config| {
+        one_backend(config);
+        config.scheduler.max_waiting = 5;
+        config.scheduler.queue_timeout = Duration::from_secs(30);
+    },
+    |t| async move {
+        let mut late = t.client_as(&Login { schema: None, ..t.app() }).await;
+        let mut slow = slow_statement(&t).await;
+        let mut served = Vec::new();
+        for who in 0..5 {
+            served.push(join_line(&t, who, who + 1).await);
+        }
+        let started = Instant::now();
+        for _ in 0..3 {
+            let reply = late.query("SELECT 1").await;
+            let (code, message) = reply.error().expect("an error");
+            assert_eq!(code, 1040);
+            assert!(message.contains("5 commands wait") && message.contains("scheduler.max_waiting"), "{message}");
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "told at once");
+        assert_eq!(t.metric("myriad_refusals_total", Some("max_waiting")), 3.0);
+        slow.end().await;
+        assert_served_in_order(&t, served).await;
+        assert_eq!(late.one("SELECT 1").await, "1");
     }
-    let started = Instant::now();
-    for _ in 0..3 {
-        let reply = late.query("SELECT 1").await;
-        let (code, message) = reply.error().expect("an error");
-        assert_eq!(code, 1040);
-        assert!(message.contains("5 commands wait") && message.contains("scheduler.max_waiting"), "{message}");
-    }
-    assert!(started.elapsed() < Duration::from_secs(10), "told at once");
-    assert_eq!(t.metric("myriad_refusals_total", Some("max_waiting")), 3.0);
-    slow.end().await;
-    assert_served_in_order(&t, served).await;
-    assert_eq!(late.one("SELECT 1").await, "1");
-});
+);
 
 on_both!(those_who_leave_the_line_hold_nobody_up, one_backend, |t| async move {
     let mut slow = slow_statement(&t).await;

@@ -3,16 +3,21 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+#![allow(clippy::large_futures, reason = "only an idle client of the proxy must be small")]
+
 mod aborts;
 mod bytes;
 mod crowd;
 mod dialects;
-mod globals;
 mod drain;
+mod globals;
+mod interner;
 mod kills;
 mod limits;
 mod login;
 mod outages;
+mod packets;
+mod page;
 mod pins;
 mod schema;
 mod sharing;

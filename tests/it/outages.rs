@@ -9,88 +9,104 @@ use tokio::task::JoinSet;
 
 use crate::support::{Gate, Login, Setup, Wire, on_both, one_backend, own_backends};
 
-on_both!(idle_backends_that_the_server_closed_are_replaced_unnoticed, |config| {
-    config.pool.max_connections = 4;
-    own_backends(config);
-}, |t| async move {
-    let mut clients = Vec::new();
-    for number in 0..12 {
-        let mut client = t.client().await;
-        client.query(&format!("SET time_zone = '+0{}:00'", number % 10)).await.expect_ok();
-        clients.push(client);
-    }
-    for _ in 0..3 {
-        t.kill_backends().await;
-        let mut busy = JoinSet::new();
-        for (number, mut client) in clients.drain(..).enumerate() {
-            busy.spawn(async move {
-                for _ in 0..5 {
-                    assert_eq!(client.one("SELECT @@time_zone").await, format!("+0{}:00", number % 10));
-                }
-                (number, client)
-            });
+on_both!(
+    idle_backends_that_the_server_closed_are_replaced_unnoticed,
+    |config| {
+        config.pool.max_connections = 4;
+        own_backends(config);
+    },
+    |t| async move {
+        let mut clients = Vec::new();
+        for number in 0..12 {
+            let mut client = t.client().await;
+            client.query(&format!("SET time_zone = '+0{}:00'", number % 10)).await.expect_ok();
+            clients.push(client);
         }
-        let mut all = busy.join_all().await;
-        all.sort_by_key(|(number, _)| *number);
-        clients = all.into_iter().map(|(_, client)| client).collect();
-    }
-    assert!(t.metric("myriad_backend_closes_total", Some("lost")) >= 3.0);
-});
-
-on_both!(a_backend_lost_in_a_statement_is_an_error_and_no_more, |config| {
-    one_backend(config);
-    own_backends(config);
-}, |t| async move {
-    let mut client = t.client().await;
-    client.query("SET time_zone = '+5:00'").await.expect_ok();
-    let statement = format!("SELECT SLEEP(100), '{}'", t.schema);
-    client.send(Command::Query, statement.as_bytes()).await;
-    t.until_runs(&statement, true).await;
-    t.kill_backends().await;
-    let reply = client.reply(Command::Query).await.expect("a reply");
-    // The server's last words, if it had any, or ours.
-    assert!(matches!(reply.error(), Some((1317 | 1927 | 2013, _))), "{reply:?}");
-    assert_eq!(client.one("SELECT @@time_zone").await, "+05:00");
-});
-
-on_both!(a_write_is_never_repeated, |config| {
-    one_backend(config);
-    own_backends(config);
-}, |t| async move {
-    let mut client = t.client().await;
-    client.query("CREATE TABLE t (n INT) ENGINE = MyISAM").await.expect_ok();
-    // The row is there before the statement ends.
-    let statement = format!("INSERT INTO t SELECT 1 FROM (SELECT SLEEP(0) UNION SELECT SLEEP(100)) {}", t.schema);
-    client.send(Command::Query, statement.as_bytes()).await;
-    t.until_runs(&statement, true).await;
-    t.kill_backends().await;
-    let reply = tokio::time::timeout(Duration::from_secs(5), client.reply(Command::Query)).await;
-    assert!(reply.expect("not run once more").expect("a reply").error().is_some());
-    let rows: u32 = client.one("SELECT COUNT(*) FROM t").await.parse().expect("a number");
-    assert!(rows <= 2, "{rows}");
-    t.until_runs("INSERT INTO t SELECT", false).await;
-});
-
-on_both!(a_session_that_lost_what_only_its_backend_had_ends, |config| {
-    one_backend(config);
-    own_backends(config);
-}, |t| async move {
-    for sql in ["BEGIN", "CREATE TEMPORARY TABLE own (n INT)", "SET @a = 1", "SELECT GET_LOCK('{s}', 1)"] {
-        let mut client = t.client().await;
-        client.query(&sql.replace("{s}", &t.schema)).await.expect_ok();
-        t.kill_backends().await;
-        // Perhaps told before it asks; certainly when it does.
-        client.send(Command::Query, b"SELECT 1").await;
-        let heard = async {
-            while let Ok((_, payload)) = client.frame().await {
-                assert_eq!(payload[0], 0xff, "{sql}: {payload:?}");
+        for _ in 0..3 {
+            t.kill_backends().await;
+            let mut busy = JoinSet::new();
+            for (number, mut client) in clients.drain(..).enumerate() {
+                busy.spawn(async move {
+                    for _ in 0..5 {
+                        assert_eq!(client.one("SELECT @@time_zone").await, format!("+0{}:00", number % 10));
+                    }
+                    (number, client)
+                });
             }
-        };
-        tokio::time::timeout(Duration::from_secs(5), heard).await.expect("the connection ends");
-        let mut next = t.client().await;
-        assert_eq!(next.one("SELECT @a IS NULL").await, "1");
+            let mut all = busy.join_all().await;
+            all.sort_by_key(|(number, _)| *number);
+            clients = all.into_iter().map(|(_, client)| client).collect();
+        }
+        assert!(t.metric("myriad_backend_closes_total", Some("lost")) >= 3.0);
     }
-});
+);
+
+on_both!(
+    a_backend_lost_in_a_statement_is_an_error_and_no_more,
+    |config| {
+        one_backend(config);
+        own_backends(config);
+    },
+    |t| async move {
+        let mut client = t.client().await;
+        client.query("SET time_zone = '+5:00'").await.expect_ok();
+        let statement = format!("SELECT SLEEP(100), '{}'", t.schema);
+        client.send(Command::Query, statement.as_bytes()).await;
+        t.until_runs(&statement, true).await;
+        t.kill_backends().await;
+        let reply = client.reply(Command::Query).await.expect("a reply");
+        // The server's last words, if it had any, or ours.
+        assert!(matches!(reply.error(), Some((1317 | 1927 | 2013, _))), "{reply:?}");
+        assert_eq!(client.one("SELECT @@time_zone").await, "+05:00");
+    }
+);
+
+on_both!(
+    a_write_is_never_repeated,
+    |config| {
+        one_backend(config);
+        own_backends(config);
+    },
+    |t| async move {
+        let mut client = t.client().await;
+        client.query("CREATE TABLE t (n INT) ENGINE = MyISAM").await.expect_ok();
+        // The row is there before the statement ends.
+        let statement = format!("INSERT INTO t SELECT 1 FROM (SELECT SLEEP(0) UNION SELECT SLEEP(100)) {}", t.schema);
+        client.send(Command::Query, statement.as_bytes()).await;
+        t.until_runs(&statement, true).await;
+        t.kill_backends().await;
+        let reply = tokio::time::timeout(Duration::from_secs(5), client.reply(Command::Query)).await;
+        assert!(reply.expect("not run once more").expect("a reply").error().is_some());
+        let rows: u32 = client.one("SELECT COUNT(*) FROM t").await.parse().expect("a number");
+        assert!(rows <= 2, "{rows}");
+        t.until_runs("INSERT INTO t SELECT", false).await;
+    }
+);
+
+on_both!(
+    a_session_that_lost_what_only_its_backend_had_ends,
+    |config| {
+        one_backend(config);
+        own_backends(config);
+    },
+    |t| async move {
+        for sql in ["BEGIN", "CREATE TEMPORARY TABLE own (n INT)", "SET @a = 1", "SELECT GET_LOCK('{s}', 1)"] {
+            let mut client = t.client().await;
+            client.query(&sql.replace("{s}", &t.schema)).await.expect_ok();
+            t.kill_backends().await;
+            // Perhaps told before it asks; certainly when it does.
+            client.send(Command::Query, b"SELECT 1").await;
+            let heard = async {
+                while let Ok((_, payload)) = client.frame().await {
+                    assert_eq!(payload[0], 0xff, "{sql}: {payload:?}");
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(5), heard).await.expect("the connection ends");
+            let mut next = t.client().await;
+            assert_eq!(next.one("SELECT @a IS NULL").await, "1");
+        }
+    }
+);
 
 /// How long the server is away, and how many clients ask for it meanwhile.
 const AWAY: Duration = Duration::from_millis(1500);
@@ -201,25 +217,29 @@ async fn recovers(clients: &mut [Wire]) {
     }
 }
 
-on_both!(an_account_that_is_full_makes_clients_wait, |config| {
-    config.pool.max_connections = 2;
-    own_backends(config);
-}, |t| async move {
-    // Somebody else uses one of the account's two connections.
-    let user: &'static str = t.schema.clone().leak();
-    let other = t.direct(&Login { user, ..t.app() }).await;
-    let mut clients = JoinSet::new();
-    for _ in 0..8 {
-        let t = Arc::clone(&t);
-        clients.spawn(async move {
-            let mut client = t.client().await;
-            for _ in 0..5 {
-                client.query("SELECT SLEEP(0.005)").await.expect_ok();
-            }
-        });
+on_both!(
+    an_account_that_is_full_makes_clients_wait,
+    |config| {
+        config.pool.max_connections = 2;
+        own_backends(config);
+    },
+    |t| async move {
+        // Somebody else uses one of the account's two connections.
+        let user: &'static str = t.schema.clone().leak();
+        let other = t.direct(&Login { user, ..t.app() }).await;
+        let mut clients = JoinSet::new();
+        for _ in 0..8 {
+            let t = Arc::clone(&t);
+            clients.spawn(async move {
+                let mut client = t.client().await;
+                for _ in 0..5 {
+                    client.query("SELECT SLEEP(0.005)").await.expect_ok();
+                }
+            });
+        }
+        clients.join_all().await;
+        assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), 1.0);
+        assert!(t.metric("myriad_backend_opens_total", Some("full")) > 0.0);
+        drop(other);
     }
-    clients.join_all().await;
-    assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), 1.0);
-    assert!(t.metric("myriad_backend_opens_total", Some("full")) > 0.0);
-    drop(other);
-});
+);

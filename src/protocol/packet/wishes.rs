@@ -111,6 +111,30 @@ impl Wishes {
         }
     }
 
+    /// The statement that makes a connection tell what this client wants, and nothing else.
+    #[must_use]
+    pub fn statement(&self) -> String {
+        let on = |on: bool| if on { "ON" } else { "OFF" };
+        let variables = match &self.variables {
+            Variables::Default => "DEFAULT".to_owned(),
+            Variables::All => "'*'".to_owned(),
+            // In hexadecimal a list reads alike under every sql_mode and character set.
+            Variables::Listed(list) if list.is_empty() => "''".to_owned(),
+            Variables::Listed(list) => list.iter().fold("0x".to_owned(), |hex, byte| format!("{hex}{byte:02X}")),
+        };
+        let transactions = match self.transactions {
+            Transactions::Off => "OFF",
+            Transactions::State => "STATE",
+            Transactions::Characteristics => "CHARACTERISTICS",
+        };
+        format!(
+            "SET SESSION session_track_schema={}, session_track_state_change={}, \
+             session_track_transaction_info='{transactions}', session_track_system_variables={variables}",
+            on(self.schema),
+            on(self.state_change),
+        )
+    }
+
     /// Appends those entries of `raw` that the client wants. Is there anything to tell? That is what
     /// SERVER_SESSION_STATE_CHANGED must say then; it may be true without a single entry, since servers do that too.
     ///
@@ -292,6 +316,21 @@ mod tests {
         assert_ne!(changed, default);
         let all = wishes(Flavour::MySql, &[("system_variables", "time_zone, *")]);
         assert_eq!(all.variables, Variables::All);
+    }
+
+    #[test]
+    fn a_connection_can_be_told() {
+        assert_eq!(
+            Wishes::default().statement(),
+            "SET SESSION session_track_schema=ON, session_track_state_change=OFF, \
+             session_track_transaction_info='OFF', session_track_system_variables=DEFAULT"
+        );
+        for (list, literal) in [("*", "'*'"), ("", "''"), ("a,'", "0x612C27")] {
+            let set = [("system_variables", list), ("transaction_info", "STATE"), ("state_change", "1")];
+            let statement = wishes(Flavour::MariaDb, &set).statement();
+            assert!(statement.ends_with(&format!("='STATE', session_track_system_variables={literal}")), "{statement}");
+            assert!(statement.contains("state_change=ON"), "{statement}");
+        }
     }
 
     #[test]

@@ -251,20 +251,3 @@ fn equal_states_are_one() {
     assert_eq!(a.interner.len(), 1, "nobody holds the other any more");
     assert!(Arc::ptr_eq(a.session.state(), &before));
 }
-
-#[test]
-fn states_made_and_dropped_by_many_threads() {
-    let interner = Interner::new();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for n in 0..20_000_u32 {
-                    let spec = StateSpec { schema: Some(n.wrapping_mul(7).to_le_bytes()[..1].into()), ..base() };
-                    let state = interner.intern(spec.clone());
-                    assert_eq!(*state.spec(), spec);
-                }
-            });
-        }
-    });
-    assert!(interner.is_empty());
-}

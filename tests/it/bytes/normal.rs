@@ -1,8 +1,8 @@
 //! What may differ between two connections that do the same, and is made equal before comparing.
 //!
 //! 1. Statement ids: in the reply to COM_STMT_PREPARE, and where an error names them. The server counts them itself.
-//! 2. MySQL's `statement_id`, which it reports as a variable to who tracks all of them: the number of statements the
-//!    whole server has seen.
+//! 2. MySQL's `statement_id`, which it reports as a variable with every OK to who tracks all of them: the number of
+//!    statements that the whole server has seen. (The proxy's own answers come without.)
 //! 3. MariaDB lists the variables that one statement has changed in the order of a hash table of all names tracked on
 //!    this connection, and the proxy tracks more than the client: their order is not compared.
 //! 4. Answers about the moment ([`Step::shape`]): the number of packets, their sequence numbers and everything but the
@@ -10,7 +10,9 @@
 //! 5. An old client's EOF behind the columns, which the proxy makes up from what it knows then: whether indexes served
 //!    well is known only at the end; MySQL counts the warnings so far in it, where the proxy (as MariaDB) says 0; if the
 //!    end is not yet in the relay's buffer ([`Step::large`]), its flags are those of the session before the statement.
-//! 6. The steps in [`EXCEPTIONS`].
+//! 6. To who tracks the state of transactions and few variables, MySQL says after DDL that something changed, but not what
+//!    ([`Terms::blank`]). The proxy's own trackers always have something to say, so it cannot know.
+//! 7. The steps in [`EXCEPTIONS`], and in [`UNSHARED`] if another client takes the backend in between.
 
 use bytes::{Bytes, BytesMut};
 use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
@@ -23,36 +25,57 @@ use myriad::protocol::response::Class;
 use super::script::Step;
 use crate::support::{Kind, Packets};
 
+/// What may differ because of what a client has asked for, or because of others.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Terms {
+    /// Another client takes the backend in between.
+    pub(super) shared: bool,
+    /// "Something changed" without saying what counts as nothing.
+    pub(super) blank: bool,
+}
+
 /// Steps whose replies are not compared, on which server, and why.
-const EXCEPTIONS: &[(Kind, &str, &str)] = &[
+const EXCEPTIONS: &[(Kind, &str, &str)] = &[(
+    Kind::MySql,
+    "COM_PROCESS_KILL",
+    "MySQL 9 does not know it any more; the proxy answers as servers do that know it",
+)];
+
+/// Steps whose replies are not compared where another client takes the backend in between.
+const UNSHARED: &[(&str, &str)] = &[
+    ("SELECT @@warning_count, @@error_count", REFUSED),
+    ("GET DIAGNOSTICS", REFUSED),
+    ("SELECT @code, @text", REFUSED),
+    ("SELECT @many", REFUSED),
+    ("SHOW WARNINGS LIMIT", REFUSED),
+    ("SHOW /* kept by MariaDB", "the proxy does not know which SELECT has no table"),
+    ("SELECT FOUND_ROWS()", "answered from memory, without MySQL's warning that it is deprecated"),
+    ("COM_SET_OPTION", "MySQL counts the warnings of the statement before in its answer"),
     (
-        Kind::MySql,
-        "COM_PROCESS_KILL",
-        "MySQL 9 does not know it any more; the proxy answers as servers do that know it",
-    ),
-    (Kind::MySql, "SELECT CONNECTION_ID()", "the proxy's own answer is not given a statement_id"),
-    (
-        Kind::MariaDb,
-        "SET SESSION session_track_transaction_info",
-        "whoever switches it on is told the state as it is, in which nothing has changed for the proxy's tracker",
+        "SELECT 'a' = 'A', COLLATION('a')",
+        "collation_connection alone was set: restored by SET NAMES .. COLLATE, which columns of results show as well",
     ),
 ];
 
+const REFUSED: &str = "asks about the statement before in a form that is not answered from memory: refused by 1235";
+
 /// Why this step is not compared, if it is not.
-pub(super) fn exception(kind: Kind, step: &str) -> Option<&'static str> {
-    let found = EXCEPTIONS.iter().find(|(where_, start, _)| *where_ == kind && step.starts_with(start));
-    found.map(|(.., reason)| *reason)
+pub(super) fn exception(kind: Kind, terms: Terms, step: &str) -> Option<&'static str> {
+    let always = EXCEPTIONS.iter().filter(|(only, ..)| *only == kind).map(|(_, start, reason)| (start, reason));
+    let when_shared = UNSHARED.iter().filter(|_| terms.shared).map(|(start, reason)| (start, reason));
+    always.chain(when_shared).find(|(start, _)| step.starts_with(**start)).map(|(_, reason)| *reason)
 }
 
 /// Brings replies of one connection to the form in which they are compared.
 pub(super) struct Normal {
     kind: Kind,
     tracks: bool,
+    terms: Terms,
 }
 
 impl Normal {
-    pub(super) fn new(kind: Kind, capabilities: CapabilityFlags) -> Self {
-        Self { kind, tracks: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK) }
+    pub(super) fn new(kind: Kind, capabilities: CapabilityFlags, terms: Terms) -> Self {
+        Self { kind, tracks: capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK), terms }
     }
 
     pub(super) fn reply(&self, step: &Step, statement: Option<u32>, reply: &Packets) -> Vec<(u8, Bytes)> {
@@ -76,18 +99,18 @@ impl Normal {
     fn ok(&self, payload: &Bytes) -> Bytes {
         let ok = OkPacket::parse(payload, self.tracks).expect("an OK that can be read");
         let mut entries = Vec::new();
+        let mut counted = false;
         for change in changes(ok.session_state) {
-            let mut entry = BytesMut::new();
-            let change = match change.expect("a change that can be read") {
-                Change::Variable { name: b"statement_id", .. } => {
-                    Change::Variable { name: b"statement_id", value: b"N" }
+            match change.expect("a change that can be read") {
+                Change::Variable { name: b"statement_id", .. } => counted = true,
+                change => {
+                    let mut entry = BytesMut::new();
+                    change.encode(&mut entry);
+                    entries.push((matches!(change, Change::Variable { .. }), entry));
                 }
-                change => change,
-            };
-            change.encode(&mut entry);
-            entries.push((matches!(change, Change::Variable { .. }), entry));
+            }
         }
-        if entries.is_empty() {
+        if entries.is_empty() && !counted && !self.terms.blank {
             return payload.clone();
         }
         if self.kind == Kind::MariaDb {
@@ -95,7 +118,7 @@ impl Normal {
         }
         let state: Vec<u8> = entries.into_iter().flat_map(|(_, entry)| entry).collect();
         let mut out = BytesMut::new();
-        ok.with_changes(true, &state).encode(&mut out, self.tracks);
+        ok.with_changes(!state.is_empty(), &state).encode(&mut out, self.tracks);
         out.freeze()
     }
 

@@ -8,7 +8,7 @@ use myriad::protocol::command::{Command, ReplyKind};
 use myriad::protocol::packet::prepare::PrepareOk;
 use tokio::time::timeout;
 
-use super::normal::Normal;
+use super::normal::{Normal, Terms};
 use super::script::{Act, Step};
 use crate::support::{Kind, Wire};
 
@@ -33,8 +33,8 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(wire: Wire, kind: Kind) -> Self {
-        let normal = Normal::new(kind, wire.capabilities);
+    pub(super) fn new(wire: Wire, kind: Kind, terms: Terms) -> Self {
+        let normal = Normal::new(kind, wire.capabilities, terms);
         Self { wire, normal, statements: HashMap::new() }
     }
 

@@ -104,6 +104,14 @@ impl Setup {
         self.direct(&Login::admin()).await
     }
 
+    /// The administrator, who alone may change global variables as long as this connection is open: other tests, other
+    /// runs of the tests on the same server too, wait.
+    pub(crate) async fn master(&self) -> Wire {
+        let mut admin = self.admin().await;
+        assert_eq!(admin.one("SELECT GET_LOCK('myriad.tests.globals', 120)").await, "1");
+        admin
+    }
+
     /// One gauge or counter of the proxy, as its page would show it; 0 if it was never touched.
     pub(crate) fn metric(&self, name: &str, label: Option<&str>) -> f64 {
         self.metrics
@@ -133,7 +141,7 @@ impl Setup {
     pub(crate) async fn threads(&self, admin: &mut Wire) -> Vec<u32> {
         assert!(self.has_account, "the test has no account of its own");
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+        let rows = admin.query("SHOW PROCESSLIST").await.rows();
         rows.iter()
             .filter(|row| row[1].as_ref() == Some(&self.schema))
             .map(|row| text(&row[0]).parse().expect("a number"))
@@ -145,7 +153,7 @@ impl Setup {
         let mut admin = self.admin().await;
         let limit = Instant::now() + Duration::from_secs(10);
         loop {
-            let rows = admin.query("SHOW FULL PROCESSLIST").await.rows();
+            let rows = admin.query("SHOW PROCESSLIST").await.rows();
             let runs = rows.iter().any(|row| row[7].as_ref().is_some_and(|statement| statement.contains(words)));
             if runs == wanted {
                 return;

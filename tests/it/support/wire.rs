@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use myriad::config::BackendTls;
@@ -18,7 +19,7 @@ use myriad::protocol::packet::ok::OkPacket;
 use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::response::{Class, Event, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, UnixStream};
 use tokio_rustls::TlsConnector;
 
 /// How to log in.
@@ -87,6 +88,8 @@ pub(crate) struct Wire {
     /// The packet that ended the login.
     pub(crate) welcome: (u8, Bytes),
     pub(crate) capabilities: CapabilityFlags,
+    /// The number of the last command's last frame: the reply counts on from there.
+    last_seq: u8,
     /// Every byte travels in a segment of its own.
     pub(crate) split: bool,
 }
@@ -113,20 +116,30 @@ impl Wire {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_nodelay(true).expect("no delay");
-        let stream = socket.connect(address).await.expect("somebody listens");
+        Self::over(Stream::Tcp(socket.connect(address).await.expect("somebody listens")))
+    }
+
+    /// Connects by a Unix socket, and leaves the rest to the caller.
+    pub(crate) async fn open_unix(path: &Path) -> Self {
+        Self::over(Stream::Unix(UnixStream::connect(path).await.expect("somebody listens")))
+    }
+
+    fn over(stream: Stream) -> Self {
         Self {
-            stream: Stream::Tcp(stream),
+            stream,
             read: BytesMut::new(),
             id: 0,
             version: Vec::new(),
             greeting: None,
             welcome: (0, Bytes::new()),
             capabilities: CapabilityFlags::empty(),
+            last_seq: 0,
             split: false,
         }
     }
 
-    async fn log_in(&mut self, login: &Login) -> Result<(), LoginError> {
+    /// Logs in on a connection that was only opened.
+    pub(crate) async fn log_in(&mut self, login: &Login) -> Result<(), LoginError> {
         let mut conversation = ClientSide::new(LoginSpec {
             user: login.user.to_owned(),
             password: Secret::from(login.password),
@@ -235,7 +248,8 @@ impl Wire {
     /// Sends one command without reading its reply.
     pub(crate) async fn send(&mut self, command: Command, argument: &[u8]) {
         let mut out = BytesMut::new();
-        write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
+        let next = write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
+        self.last_seq = next - 1;
         self.write(&out).await;
     }
 
@@ -252,6 +266,17 @@ impl Wire {
         self.stream.flush().await.expect("the other end listens");
     }
 
+    /// Sends bytes to somebody who may be gone.
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Reads bytes that are no packets, and forgets them; 0 is the end, in whatever way it comes.
+    pub(crate) async fn read_some(&mut self) -> usize {
+        self.read.clear();
+        self.stream.read_buf(&mut self.read).await.unwrap_or(0)
+    }
+
     /// Reads the reply to a command.
     pub(crate) async fn reply(&mut self, command: Command) -> io::Result<Packets> {
         self.reply_with(command, b"").await
@@ -261,7 +286,7 @@ impl Wire {
     pub(crate) async fn reply_with(&mut self, command: Command, file: &[u8]) -> io::Result<Packets> {
         let eof = self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
         let track = self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
-        let mut reply = Reply::new(command.reply(), eof, track);
+        let mut reply = Reply::new(command.reply(), eof, track).to_frame(self.last_seq);
         let mut packets = Packets { raw: Vec::new(), classes: Vec::new(), capabilities: self.capabilities };
         while !reply.is_done() {
             let (header, payload) = self.frame().await?;

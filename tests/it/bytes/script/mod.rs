@@ -36,6 +36,11 @@ pub(in crate::bytes) fn query(sql: impl AsRef<[u8]>) -> Step {
     command(Command::Query, sql)
 }
 
+/// COM_RESET_CONNECTION
+pub(in crate::bytes) fn reset() -> Step {
+    command(Command::ResetConnection, "")
+}
+
 fn command(command: Command, argument: impl AsRef<[u8]>) -> Step {
     Act::Command(command, argument.as_ref().to_vec()).into()
 }

@@ -75,8 +75,8 @@ fn several(schema: &str) -> Vec<Step> {
         "CALL many(); SELECT 'behind'",
         "SELECT 1;;SELECT 2",
         "SELECT SQL_CALC_FOUND_ROWS id FROM t ORDER BY id LIMIT 1; SELECT FOUND_ROWS()",
-        "USE test2; SELECT DATABASE()",
         "DROP TABLE IF EXISTS many_1; CREATE TABLE many_1 (id INT); INSERT INTO many_1 VALUES (1), (2); SELECT * FROM many_1",
+        "USE test2; SELECT DATABASE()",
     ];
     let large = "SELECT a.id, REPEAT('g', 1000) FROM t AS a, t AS b ORDER BY 1; SELECT 'behind'";
     let again = texts.map(query);

@@ -1,0 +1,142 @@
+//! COM_CHANGE_USER: another login on the same connection.
+
+use myriad::protocol::command::Command;
+use myriad::protocol::handshake::{LoginError, TlsWish};
+
+use super::logins;
+use crate::support::{Login, Setup, Wire, on_both};
+
+fn other(t: &Setup) -> Login {
+    Login { user: "other", password: "other-secret", schema: Some("test2".into()), ..t.app() }
+}
+
+/// What a statement answers, or its error's number.
+async fn answer(client: &mut Wire, sql: &str) -> Result<Vec<Vec<Option<String>>>, u16> {
+    let reply = client.query(sql).await;
+    match reply.error() {
+        None => Ok(reply.rows()),
+        Some((code, _)) => Err(code),
+    }
+}
+
+/// Everything that must not outlive a change of users.
+async fn leaves_nothing(t: &Setup, client: &mut Wire) -> Vec<Result<Vec<Vec<Option<String>>>, u16>> {
+    client.query("CREATE TABLE IF NOT EXISTS kept (id INT PRIMARY KEY)").await.expect_ok();
+    for sql in [
+        "SET @a = 5, sql_mode = 'ANSI_QUOTES', time_zone = '+07:00'",
+        "CREATE TEMPORARY TABLE kept_for_a_while (id INT)",
+        "PREPARE p FROM 'SELECT 1'",
+        "SELECT LAST_INSERT_ID(77)",
+        "SELECT CAST('x' AS SIGNED)",
+        "BEGIN",
+        "INSERT INTO kept VALUES (1)",
+    ] {
+        client.query(sql).await.expect_ok();
+    }
+    let id = client.prepare("SELECT 2").await;
+    client.change_user(&Login { collation: 8, ..other(t) }).await.expect("welcome");
+    let mut seen = Vec::new();
+    for sql in [
+        "SHOW WARNINGS",
+        "SELECT CURRENT_USER(), DATABASE()",
+        "SELECT @a, @@sql_mode, @@time_zone, LAST_INSERT_ID()",
+        "SELECT @@character_set_client, @@character_set_results, @@collation_connection",
+        "SELECT * FROM kept_for_a_while",
+        "EXECUTE p",
+    ] {
+        seen.push(answer(client, sql).await);
+    }
+    let execute = [&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
+    seen.push(Err(client.command(Command::StmtExecute, &execute).await.error().expect("unknown").0));
+    seen.push(answer(client, &format!("SELECT COUNT(*) FROM {}.kept", t.schema)).await);
+    seen
+}
+
+on_both!(nothing_of_the_old_user_is_left, |t| async move {
+    let direct = leaves_nothing(&t, &mut t.direct(&t.app()).await).await;
+    let mut client = t.client().await;
+    assert_eq!(leaves_nothing(&t, &mut client).await, direct);
+    assert_eq!(direct.last(), Some(&Ok(vec![vec![Some("0".to_owned())]])), "the transaction was rolled back");
+    // And back again.
+    client.change_user(&t.app()).await.expect("welcome");
+    let who = client.query("SELECT CURRENT_USER(), DATABASE(), @a").await.rows();
+    assert_eq!(who, [[Some("app@%".into()), Some(t.schema.clone()), None]]);
+    assert_eq!(logins(&t, "ok"), 3.0);
+});
+
+/// The error of a refused change, and that the connection ends with it.
+async fn refused(mut client: Wire, login: &Login) -> LoginError {
+    client.query("SET @a = 1").await.expect_ok();
+    let error = client.change_user(login).await.expect_err("refused");
+    assert!(client.frame().await.is_err(), "the connection ends: {error:?}");
+    error
+}
+
+on_both!(a_refused_change_ends_the_connection, |t| async move {
+    for (login, code) in [
+        (Login { password: "wrong", ..other(&t) }, 1045),
+        (Login { password: "", ..other(&t) }, 1045),
+        (Login { user: "nobody", ..other(&t) }, 1045),
+        (Login { schema: Some("test_that_is_not_there".into()), ..other(&t) }, 1049),
+        (Login { schema: Some("mysql_is_not_for_you".into()), ..other(&t) }, 1044),
+    ] {
+        let proxied = refused(t.client().await, &login).await;
+        assert_eq!(proxied, refused(t.direct(&t.app()).await, &login).await, "{login:?}");
+        assert!(matches!(&proxied, LoginError::Server { code: it, .. } if *it == code), "{proxied:?}");
+    }
+    assert_eq!((logins(&t, "denied"), logins(&t, "schema")), (3.0, 2.0));
+    t.until("myriad_client_goodbyes_total", Some("login"), 5.0).await;
+    assert_eq!(t.client().await.one("SELECT 1").await, "1");
+});
+
+on_both!(to_a_user_without_a_password_and_inside_tls, |t| async move {
+    let mut client = t.client_as(&Login { tls: TlsWish::Required, ..t.app() }).await;
+    for (user, password) in [("nopass", ""), ("other", "other-secret"), ("app", "app-secret"), ("nopass", "")] {
+        client.change_user(&Login { user, password, ..t.app() }).await.expect("welcome");
+        assert_eq!(client.one("SELECT CURRENT_USER()").await, format!("{user}@%"));
+    }
+});
+
+on_both!(to_no_schema, |t| async move {
+    let mut client = t.client().await;
+    client.change_user(&Login { schema: None, ..other(&t) }).await.expect("welcome");
+    assert_eq!(client.query("SELECT DATABASE()").await.rows(), [[None]]);
+});
+
+// What a user may not have more of is counted anew.
+on_both!(a_change_counts_as_a_client_of_the_new_user, |config| config.auth.users[1].max_clients = 1, |t| async move {
+    let mut first = t.client().await;
+    first.change_user(&other(&t)).await.expect("welcome");
+    let error = t.client().await.change_user(&other(&t)).await.expect_err("one too many");
+    assert!(matches!(error, LoginError::Server { code: 1040, .. }), "{error:?}");
+    first.change_user(&t.app()).await.expect("welcome");
+    t.client().await.change_user(&other(&t)).await.expect("the place is free again");
+});
+
+on_both!(dbg_refused, |t| async move {
+    for (login, code) in [
+        (Login { password: "wrong", ..other(&t) }, 1045),
+        (Login { password: "", ..other(&t) }, 1045),
+        (Login { user: "nobody", ..other(&t) }, 1045),
+        (Login { schema: Some("test_that_is_not_there".into()), ..other(&t) }, 1049),
+        (Login { schema: Some("mysql_is_not_for_you".into()), ..other(&t) }, 1044),
+    ] {
+        for mut client in [t.direct(&t.app()).await, t.client().await] {
+            let e = tokio::time::timeout(std::time::Duration::from_secs(3), client.change_user(&login)).await;
+            let f = tokio::time::timeout(std::time::Duration::from_secs(1), client.frame()).await;
+            eprintln!("{:?} {code} {e:?} {f:?}", t.kind);
+            if f.is_err() {
+                let f = tokio::time::timeout(
+                    std::time::Duration::from_secs(1),
+                    client.query("SELECT CURRENT_USER(), DATABASE(), @a"),
+                )
+                .await;
+                eprintln!("   {f:?}");
+            }
+        }
+    }
+    for mut client in [t.direct(&t.app()).await, t.client().await] {
+        client.change_user(&other(&t)).await.unwrap();
+        eprintln!("{:?}", client.welcome);
+    }
+});

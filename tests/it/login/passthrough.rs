@@ -1,0 +1,158 @@
+//! `auth.mode = "passthrough"`: no users are configured, the server knows them.
+
+use myriad::config::{AuthMode, Config};
+use myriad::protocol::handshake::TlsWish;
+
+use super::{ends_as_directly, logins, outcome, refusal};
+use crate::support::{Kind, Login, Setup, Wire, on_both};
+
+fn passthrough(config: &mut Config) {
+    config.auth.mode = AuthMode::Passthrough;
+    config.auth.users.clear();
+}
+
+/// An account of the test's own, which changes its password.
+struct Account<'a> {
+    t: &'a Setup,
+    name: &'static str,
+}
+
+impl<'a> Account<'a> {
+    async fn new(t: &'a Setup, password: &str) -> Self {
+        let name = t.schema.replace("tenant", "pass").leak();
+        let mut admin = t.admin().await;
+        for sql in [
+            format!("CREATE USER '{name}'@'%' IDENTIFIED BY '{password}'"),
+            format!("GRANT ALL ON `{}`.* TO '{name}'@'%'", t.schema),
+        ] {
+            admin.query(&sql).await.expect_ok();
+        }
+        Self { t, name }
+    }
+
+    fn login(&self, password: &'static str) -> Login {
+        Login { user: self.name, password, ..self.t.app() }
+    }
+
+    async fn set_password(&self, password: &str) {
+        let sql = format!("ALTER USER '{}'@'%' IDENTIFIED BY '{password}'", self.name);
+        self.t.admin().await.query(&sql).await.expect_ok();
+    }
+
+    /// Kills every connection of the account.
+    async fn kill_all(&self) {
+        let mut admin = self.t.admin().await;
+        let list = format!("SELECT id FROM information_schema.processlist WHERE user = '{}'", self.name);
+        let all = admin.query(&list).await.rows();
+        assert!(!all.is_empty(), "it has connections");
+        for id in all.into_iter().flatten().flatten() {
+            admin.query(&format!("KILL {id}")).await.expect_ok();
+        }
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !admin.query(&list).await.rows().is_empty() {
+            assert!(std::time::Instant::now() < limit, "they do not go");
+        }
+    }
+
+    async fn drop(self) {
+        self.t.admin().await.query(&format!("DROP USER '{}'@'%'", self.name)).await.expect_ok();
+    }
+}
+
+fn opened(t: &Setup) -> f64 {
+    t.metric("myriad_backend_opens_total", None)
+}
+
+on_both!(a_password_is_verified_once_and_remembered, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let mut client = t.client_as(&account.login("first")).await;
+    assert_eq!(client.one("SELECT CURRENT_USER()").await, format!("{}@%", account.name));
+    drop(client);
+    let before = opened(&t);
+    for tls in [TlsWish::Off, TlsWish::Required, TlsWish::Off] {
+        let mut client = t.client_as(&Login { tls, ..account.login("first") }).await;
+        assert_eq!(client.one("SELECT 1").await, "1");
+        drop(client);
+        t.until("myriad_clients", None, 0.0).await;
+    }
+    assert_eq!(opened(&t), before, "nobody had to ask the server again");
+    account.drop().await;
+});
+
+on_both!(a_first_login_inside_tls, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let mut client = t.client_as(&Login { tls: TlsWish::Required, ..account.login("first") }).await;
+    assert_eq!(client.one("SELECT CURRENT_USER()").await, format!("{}@%", account.name));
+    drop(client);
+    account.drop().await;
+});
+
+on_both!(whoever_is_refused_is_told_what_the_server_would_say, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let good = account.login("first");
+    for round in 0..2 {
+        for login in [
+            account.login("wrong"),
+            account.login(""),
+            Login { user: "nobody_of_this_name", ..account.login("first") },
+            Login { user: "nopass", ..account.login("not empty") },
+        ] {
+            let refused = ends_as_directly(&t, &login).await;
+            let using = if login.password.is_empty() { "NO" } else { "YES" };
+            let words = format!("Access denied for user '{}'@'127.0.0.1' (using password: {using})", login.user);
+            assert_eq!(refusal(refused), (1045, words), "round {round}");
+        }
+        ends_as_directly(&t, &good).await.expect("the right one still gets in");
+    }
+    assert_eq!(logins(&t, "denied"), 8.0);
+    let nobody = Login { schema: Some("test_that_is_not_there".into()), ..good };
+    assert_eq!(refusal(outcome(t.address, &nobody).await).0, if t.kind == Kind::MySql { 1044 } else { 1044 });
+    account.drop().await;
+});
+
+on_both!(an_empty_password, passthrough, |t| async move {
+    let login = Login { user: "nopass", password: "", ..t.app() };
+    for _ in 0..2 {
+        let mut client = t.client_as(&login).await;
+        assert_eq!(client.one("SELECT CURRENT_USER()").await, "nopass@%");
+    }
+});
+
+on_both!(a_new_password_replaces_the_old_one, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let mut client = t.client_as(&account.login("first")).await;
+    account.set_password("second").await;
+    assert_eq!(client.one("SELECT 'still here'").await, "still here", "as on a connection of its own");
+    ends_as_directly(&t, &account.login("second")).await.expect("the new one gets in");
+    assert_eq!(refusal(ends_as_directly(&t, &account.login("first")).await).0, 1045);
+    ends_as_directly(&t, &account.login("second")).await.expect("the new one is the one remembered");
+    drop(client);
+    account.drop().await;
+});
+
+// The old password is remembered, so it opens the door; but as soon as it must open a backend it is found out.
+on_both!(an_old_password_is_forgotten_when_the_server_refuses_it, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    drop(t.client_as(&account.login("first")).await);
+    t.until("myriad_clients", None, 0.0).await;
+    account.set_password("second").await;
+    account.kill_all().await;
+    for _ in 0..2 {
+        let words = format!("Access denied for user '{}'@'127.0.0.1' (using password: YES)", account.name);
+        assert_eq!(refusal(outcome(t.address, &account.login("first")).await), (1045, words));
+    }
+    let mut client = t.client_as(&account.login("second")).await;
+    assert_eq!(client.one("SELECT 1").await, "1");
+    drop(client);
+    account.drop().await;
+});
+
+on_both!(a_user_changes_into_another, passthrough, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let mut client = Wire::connect(t.address, &account.login("first")).await.expect("welcome");
+    let other = Login { user: "other", password: "other-secret", ..t.app() };
+    client.change_user(&other).await.expect("welcome");
+    assert_eq!(client.one("SELECT CURRENT_USER()").await, "other@%");
+    client.change_user(&Login { password: "wrong", ..other }).await.expect_err("refused");
+    account.drop().await;
+});
