@@ -113,6 +113,8 @@ impl Client {
         };
         let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
+        // The last statement on this backend was ours: what a reset leaves for ROW_COUNT() and kin, memory knows.
+        let _ = self.session.moved();
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
         self.status = facts.map(|facts| facts.status).unwrap_or_default();

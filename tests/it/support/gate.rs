@@ -35,8 +35,7 @@ impl Gate {
     /// Lets connections pass.
     pub(crate) fn open(&self) {
         let listener = socket(self.address).listen(1024).expect("a listener");
-        let server = self.server;
-        let keeper = tokio::spawn(keep(listener, server));
+        let keeper = tokio::spawn(keep(listener, self.server));
         assert!(self.keeper.lock().expect("no panic").replace(keeper).is_none(), "it is open");
     }
 
