@@ -3,6 +3,8 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what a test has measured, for whoever asks to see it")]
+
 mod aborts;
 mod bytes;
 mod crowd;

@@ -4,7 +4,7 @@ use myriad::config::{AuthMode, Config};
 use myriad::protocol::handshake::TlsWish;
 
 use super::{ends_as_directly, logins, outcome, refusal};
-use crate::support::{Kind, Login, Setup, Wire, on_both};
+use crate::support::{Login, Setup, Wire, on_both};
 
 fn passthrough(config: &mut Config) {
     config.auth.mode = AuthMode::Passthrough;
@@ -106,7 +106,7 @@ on_both!(whoever_is_refused_is_told_what_the_server_would_say, passthrough, |t| 
     }
     assert_eq!(logins(&t, "denied"), 8.0);
     let nobody = Login { schema: Some("test_that_is_not_there".into()), ..good };
-    assert_eq!(refusal(outcome(t.address, &nobody).await).0, if t.kind == Kind::MySql { 1044 } else { 1044 });
+    assert_eq!(refusal(outcome(t.address, &nobody).await).0, 1044);
     account.drop().await;
 });
 
