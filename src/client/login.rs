@@ -164,7 +164,8 @@ async fn follow(
         Ok(guest) => {
             let status = threshold.door.connector.facts().map(|facts| facts.status).unwrap_or_default();
             let tracks = guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
-            reply::ok(&mut out, machine.next_seq(), status, 0, tracks);
+            let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty());
+            reply::welcome(&mut out, machine.next_seq(), status, schema, tracks);
             packets::write(stream, &mut out).await.map_err(gone)?;
             Ok(guest)
         }

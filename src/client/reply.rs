@@ -8,6 +8,7 @@ use crate::protocol::frame::packet_with;
 use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
+use crate::protocol::packet::session_track::Change;
 use crate::protocol::wire::{put_lenenc_bytes, put_lenenc_int};
 
 /// Everything that can be wrong, in the words that a client gets: who, what, and what to change.
@@ -189,6 +190,16 @@ impl Fault {
 pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, client_tracks: bool) {
     let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
+}
+
+/// Appends the OK that ends a login, which names the schema that was chosen.
+pub fn welcome(out: &mut BytesMut, seq: u8, status: StatusFlags, schema: Option<&[u8]>, client_tracks: bool) {
+    let mut change = BytesMut::new();
+    if let Some(schema) = schema {
+        Change::Schema(schema).encode(&mut change);
+    }
+    let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
+    packet_with(out, seq, |out| ok.with_changes(schema.is_some(), &change).encode(out, client_tracks));
 }
 
 /// Appends a result set in text: as the server answered, with other rows.

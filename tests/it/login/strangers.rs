@@ -46,8 +46,11 @@ on_both!(a_client_that_dawdles_is_dropped_as_well, impatient, |t| async move {
     assert_eq!(t.client().await.one("SELECT 1").await, "1");
 });
 
+/// The code and the words of an error, if there was one.
+type Answer = Option<(u16, String)>;
+
 /// Sends this in answer to the greeting. What comes back before the end, if anything.
-async fn say(t: &Setup, bytes: &[u8]) -> Option<(u16, String)> {
+async fn say(t: &Setup, bytes: &[u8]) -> Answer {
     let mut stranger = Wire::open(t.address).await;
     stranger.frame().await.expect("a greeting");
     stranger.write(bytes).await;
@@ -64,9 +67,7 @@ on_both!(strangers_are_refused_and_counted, |t| async move {
     let many = [&[0xff, 0xff, 0xff, 1][..], &[b'x'; 100]].concat();
     let bad = Some((1043, "Bad handshake".to_owned()));
     let order = Some((1156, "Got packets out of order".to_owned()));
-    /// What a stranger sends, and the error it hears, if it hears any.
-    type Case<'a> = (&'a str, &'a [u8], Option<(u16, String)>);
-    let cases: [Case<'_>; 8] = [
+    let cases: [(&str, &[u8], Answer); 8] = [
         ("HTTP", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
         ("HTTP", b"POST /x HTTP/1.1\r\n\r\n", None),
         ("SSH", b"SSH-2.0-OpenSSH_9.2\r\n", None),

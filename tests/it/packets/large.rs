@@ -1,7 +1,6 @@
 //! C1: payloads around the largest that fits into one frame, and of several frames, both ways.
 
 use bytes::{Bytes, BytesMut};
-use myriad::config::Config;
 use myriad::protocol::command::Command;
 use myriad::protocol::frame::MAX_PAYLOAD;
 use myriad::protocol::packet::prepare::PrepareOk;
@@ -9,7 +8,7 @@ use myriad::protocol::response::Class;
 use myriad::protocol::wire::put_lenenc_bytes;
 
 use super::execute_one;
-use crate::support::{Packets, Setup, Wire, on_both};
+use crate::support::{Packets, Setup, Wire, on_both, one_backend};
 
 /// Payloads in bytes: the largest of one frame, those that need an empty or a tiny second one, and three frames.
 const SIZES: [usize; 4] = [MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 40_000_000];
@@ -65,11 +64,6 @@ fn assert_same(got: &[u8], wanted: &[u8], what: &str) {
     assert!(got == wanted, "{what} of {} bytes differs from what was wanted ({} bytes)", got.len(), wanted.len());
 }
 
-fn fast(config: &mut Config) {
-    // The largest allowed; 40 MB in portions of 16 KiB take a debug build long.
-    config.limits.buffer = 1 << 20;
-}
-
 async fn text_results(client: &mut Wire) {
     for size in SIZES {
         let len = string_in(size, 0);
@@ -93,26 +87,35 @@ async fn binary_results(client: &mut Wire) {
     }
 }
 
-on_both!(results_in_text, fast, |t| async move { text_results(&mut t.client().await).await });
+on_both!(results_in_text, |t| async move { text_results(&mut t.client().await).await });
 on_both!(results_in_text_for_an_old_client, |t| async move {
     text_results(&mut t.client_as(&t.app().old()).await).await;
 });
-on_both!(results_in_binary, fast, |t| async move { binary_results(&mut t.client().await).await });
-on_both!(results_in_binary_for_an_old_client, fast, |t| async move {
+on_both!(results_in_binary, |t| async move { binary_results(&mut t.client().await).await });
+on_both!(results_in_binary_for_an_old_client, |t| async move {
     binary_results(&mut t.client_as(&t.app().old()).await).await;
 });
 
-on_both!(statements, |t| async move {
+/// The text of a statement whose payload is `size`, and which is true.
+fn statement(size: usize) -> Vec<u8> {
+    let text =
+        |data: &[u8], len: usize| [b"SELECT BINARY '", data, b"' = BINARY ", expression(len).as_bytes()].concat();
+    let len = size - 1 - text(b"", 0).len();
+    let statement = text(&pattern(len), len);
+    assert_eq!(1 + statement.len(), size);
+    statement
+}
+
+// The other client's state must be put right first: that goes out in one write with the beginning of the statement.
+on_both!(statements, one_backend, |t| async move {
+    let mut other = t.client_as(&t.app().old()).await;
+    other.query("SET NAMES latin1").await.expect_ok();
     let mut client = t.client().await;
     for size in SIZES {
-        let text =
-            |data: &[u8], len: usize| [b"SELECT BINARY '", data, b"' = BINARY ", expression(len).as_bytes()].concat();
-        let len = size - 1 - text(b"", 0).len();
-        let statement = text(&pattern(len), len);
-        assert_eq!(1 + statement.len(), size);
-        let packets = client.command(Command::Query, &statement).await;
+        let packets = client.command(Command::Query, &statement(size)).await;
         assert_eq!(packets.rows(), [[Some("1".to_owned())]], "a statement of {size} bytes: {:?}", packets.error());
-        assert_eq!(client.one("SELECT 'next'").await, "next");
+        assert_eq!(other.one("SELECT @@character_set_client").await, "latin1");
+        assert_eq!(client.one("SELECT @@character_set_client").await, "utf8mb4");
     }
 });
 
@@ -126,7 +129,7 @@ fn assert_true(packets: &Packets, what: &str) {
     assert_eq!(row[..3], [0, 0, 1], "{what}: {row:?}");
 }
 
-on_both!(parameters, fast, |t| async move {
+on_both!(parameters, |t| async move {
     let mut client = t.client().await;
     for size in SIZES {
         let len = string_in(size, 14);
@@ -139,7 +142,7 @@ on_both!(parameters, fast, |t| async move {
     }
 });
 
-on_both!(long_data, fast, |t| async move {
+on_both!(long_data, |t| async move {
     let mut client = t.client().await;
     for size in SIZES {
         let len = size - 7;
@@ -156,10 +159,7 @@ on_both!(long_data, fast, |t| async move {
 on_both!(prepared_texts, |t| async move {
     let mut client = t.client().await;
     for size in [MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1] {
-        let text =
-            |data: &[u8], len: usize| [b"SELECT BINARY '", data, b"' = BINARY ", expression(len).as_bytes()].concat();
-        let len = size - 1 - text(b"", 0).len();
-        let packets = client.command(Command::StmtPrepare, &text(&pattern(len), len)).await;
+        let packets = client.command(Command::StmtPrepare, &statement(size)).await;
         let id = PrepareOk::parse(&packets.raw[0].1).expect("a statement").statement_id;
         let packets = client.command(Command::StmtExecute, &[&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat()).await;
         assert_true(&packets, "a prepared text");
