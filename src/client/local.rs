@@ -19,7 +19,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
 use crate::session::{Rows, StateSpec};
-use crate::sql::{Effects, Flags, Kill, Plain, Word};
+use crate::sql::{Effects, Flags, Kill, Plain};
 
 impl Client {
     /// COM_PROCESS_KILL
@@ -196,17 +196,15 @@ impl Client {
         Some(Ok((plain, rows)))
     }
 
-    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, the
-    /// later ones ask about their own kind: only a first one that reads can mean the one before.
+    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, only the
+    /// first can mean the one before the text.
     fn unanswerable(&self, effects: &Effects) -> Option<&'static str> {
-        let writes = matches!(effects.first, Word::Insert | Word::Update | Word::Delete | Word::Replace | Word::Set);
-        if effects.statements > 1 && writes {
-            None
-        } else if effects.may(Flags::READS_ROW_COUNT) {
+        let asks = |flags| effects.first_flags.any(flags);
+        if asks(Flags::READS_ROW_COUNT) {
             Some("ROW_COUNT()")
-        } else if effects.may(Flags::READS_FOUND_ROWS) {
+        } else if asks(Flags::READS_FOUND_ROWS) {
             Some("FOUND_ROWS()")
-        } else if effects.may(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
+        } else if asks(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
             Some("@@warning_count")
         } else {
             None

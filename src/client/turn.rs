@@ -51,9 +51,12 @@ impl Client {
             }
             None => {}
         }
-        let may_ask = effects.is_none_or(|effects| effects.may(Flags::READS_DIAGNOSTICS));
-        if self.moved && command == Command::Query && may_ask && Box::pin(lease.query("SELECT 1")).await.is_err() {
-            // What another session's last statement left must be gone before anything can ask about it.
+        if self.moved
+            && command == Command::Query
+            && effects.is_none()
+            && Box::pin(lease.query("SELECT 1")).await.is_err()
+        {
+            // A text that is not read yet may ask about the statement before it: another session's must be gone.
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: "the server hung up".into() }).await;
         }

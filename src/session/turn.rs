@@ -439,5 +439,5 @@ fn names(names: &Names) -> Vec<Box<str>> {
 
 /// What a prepared statement may do: suspicions only, nothing is certain about it.
 fn effects_of(flags: Flags, first: Word) -> Effects {
-    Effects { flags, first, statements: 2, ..Effects::default() }
+    Effects { flags, first_flags: flags, first, statements: 2, ..Effects::default() }
 }

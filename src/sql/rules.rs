@@ -232,6 +232,9 @@ impl Rules {
             self.end_set();
             let unseen = matches!(self.statement.first, Word::Call | Word::Execute);
             self.unsure |= self.changes_lexing || unseen || self.found.flags.any(Flags::COMPOUND);
+            if self.found.statements == 1 {
+                self.found.first_flags = self.found.flags;
+            }
         }
         self.statement = Statement::new();
     }
