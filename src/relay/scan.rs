@@ -325,12 +325,14 @@ mod tests {
         (got, shifts)
     }
 
+    /// A kind of reply, what the server sends, and what the client gets.
+    type Case<'a> = (ReplyKind, &'a [&'a [u8]], &'a [&'a [u8]]);
+
     const COUNT: &[u8] = b"\x01";
     const COLUMN: &[u8] = b"\x03def and so on";
     const ROW: &[u8] = b"\x0242";
     const PARAM: &[u8] = b"\x03def a parameter";
 
-    /// What the server sends, and what an old client gets: from MySQL, and from MariaDB.
     #[test]
     fn an_old_client_gets_its_eofs() {
         let end = |status: u8| [0xfe, 0, 0, status, 0, 0, 0];
@@ -339,7 +341,7 @@ mod tests {
         let ok: &[u8] = b"\0\0\0\x02\0\0\0";
         let tracked: &[u8] = b"\0\0\0\x02\x40\0\0\0\x07\x01\x05\x04test";
         let prepared: &[u8] = b"\0\x05\0\0\0\x01\0\x01\0\0\0\0";
-        let cases: [(ReplyKind, &[&[u8]], &[&[u8]]); 7] = [
+        let cases: [Case<'_>; 7] = [
             (ReplyKind::Query, &[tracked], &[ok]),
             (ReplyKind::Query, &[COUNT, COLUMN, ROW, &end(0x23)], &[COUNT, COLUMN, &eof(0x23), ROW, &eof(0x23)]),
             (
