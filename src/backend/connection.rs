@@ -1,5 +1,8 @@
 //! One logged-in connection to a server.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 
@@ -9,7 +12,6 @@ use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::session::BackendState;
-use std::sync::Arc;
 
 /// One logged-in connection to a server.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Backend {
     pub stream: Stream,
     /// What was read and not yet dealt with; empty between turns.
     pub buffer: Buffer,
+    /// How long the server may take to answer a statement of our own.
+    pub patience: Duration,
     /// The server's id of this connection.
     pub thread_id: u32,
     /// What was agreed on.

@@ -216,6 +216,7 @@ impl Connector {
         let mut backend = Backend {
             stream,
             buffer: Buffer::new(self.buffer),
+            patience: self.connect_timeout,
             thread_id: greeting.connection_id,
             capabilities: conversation.capabilities(),
             state: BackendState::fresh(self.interner.intern(StateSpec::default()), false),

@@ -75,11 +75,17 @@ impl Backend {
         self.command(Command::Query, sql.as_bytes()).await
     }
 
-    /// Runs one command whose reply is an OK, an error or rows.
+    /// Runs one command whose reply is an OK, an error or rows. The server has `backend.connect_timeout` to answer.
     ///
     /// # Errors
     /// As [`Backend::query`].
     pub async fn command(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
+        let limit = self.patience;
+        let late = |_| QueryError::Lost(io::Error::new(io::ErrorKind::TimedOut, "the server does not answer"));
+        tokio::time::timeout(limit, self.exchange(command, argument)).await.map_err(late)?
+    }
+
+    async fn exchange(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
         let mut out = BytesMut::with_capacity(HEADER + 1 + argument.len());
         append_command(&mut out, command, argument);
         self.stream.write_all(&out).await?;

@@ -100,6 +100,8 @@ pub struct Settings {
     pub max_connections: usize,
     /// `limits.max_packet`, in bytes
     pub max_packet: usize,
+    /// `limits.stall_timeout`
+    pub stall_timeout: Duration,
     /// `limits.buffer`, in bytes
     pub buffer: usize,
     /// `pool.mode` is `session`
@@ -119,6 +121,7 @@ impl Settings {
             queue_timeout: config.scheduler.queue_timeout,
             max_connections: config.pool.max_connections,
             max_packet: config.limits.max_packet,
+            stall_timeout: config.limits.stall_timeout,
             buffer: config.limits.buffer,
             session_mode: config.pool.mode == PoolMode::Session,
             log_connections: config.log.connections,

@@ -113,6 +113,8 @@ impl Client {
         };
         let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
+        // The last statement on this backend was ours: what a reset leaves for ROW_COUNT() and kin, memory knows.
+        let _ = self.session.moved();
         self.loan = None;
         self.kept = self.door.settings.session_mode.then_some("session_mode");
         self.status = facts.map(|facts| facts.status).unwrap_or_default();
@@ -144,13 +146,8 @@ impl Client {
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
-        let mut threshold = Threshold {
-            door: &door,
-            buffer: &mut self.buffer,
-            host: &self.host,
-            owner: u64::from(self.registered.entry.id),
-            salt: self.guest.salt,
-        };
+        let mut threshold =
+            Threshold { door: &door, buffer: &mut self.buffer, host: &self.host, owner: 0, salt: self.guest.salt };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
             Ok(Ok(guest)) => {
@@ -199,16 +196,15 @@ impl Client {
         Some(Ok((plain, rows)))
     }
 
-    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, the
-    /// later ones ask about their own kind.
+    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, only the
+    /// first can mean the one before the text.
     fn unanswerable(&self, effects: &Effects) -> Option<&'static str> {
-        if effects.statements > 1 {
-            None
-        } else if effects.may(Flags::READS_ROW_COUNT) {
+        let asks = |flags| effects.first_flags.any(flags);
+        if asks(Flags::READS_ROW_COUNT) {
             Some("ROW_COUNT()")
-        } else if effects.may(Flags::READS_FOUND_ROWS) {
+        } else if asks(Flags::READS_FOUND_ROWS) {
             Some("FOUND_ROWS()")
-        } else if effects.may(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
+        } else if asks(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
             Some("@@warning_count")
         } else {
             None

@@ -305,6 +305,8 @@ async fn check_schema(
                 lease.state.state = threshold.door.interner.changed(&lease.state.state, changed);
             }
             Err(QueryError::Refused { code, state, message }) => {
+                // The error is in its list of warnings now, which is for nobody else.
+                lease.state.warned = true;
                 lend::give_back(lease, 0);
                 return Err((Fault::Server { code, state, message }, LoginResult::Schema));
             }

@@ -55,6 +55,10 @@ pub(super) struct Client {
     /// The command under way sets trackers: for its turn the backend's are the client's own, so that the server tells
     /// what it would tell the client, and has the client's settings when it is asked for them.
     pub(super) own_trackers: bool,
+    /// The last command was answered by an error.
+    pub(super) failed: bool,
+    /// How often another user took this connection over: what an earlier one left is not this one's own.
+    pub(super) tenancy: u32,
     /// The last command was sent as a whole.
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
@@ -136,6 +140,8 @@ async fn enter(
         foreign_schema: false,
         moved: false,
         own_trackers: false,
+        failed: false,
+        tenancy: 0,
         command_sent: true,
         status,
         turns: 0,
@@ -263,7 +269,7 @@ impl Client {
     }
 
     pub(super) fn owner(&self) -> u64 {
-        u64::from(self.registered.entry.id)
+        u64::from(self.tenancy) << 32 | u64::from(self.registered.entry.id)
     }
 
     pub(super) fn drop_lease(&mut self, reason: CloseReason) {

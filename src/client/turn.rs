@@ -17,8 +17,8 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic, TurnError};
-use crate::session::{Ask, Followup, Plan, Restore, plan};
-use crate::sql::{Effects, Flags, Word};
+use crate::session::{Ask, Followup, Plan, Restore, Rows, plan};
+use crate::sql::{Effects, Flags, Plain, Word};
 
 /// The last insert id of a backend whose own is not known: no session wants this one, so each sets its own.
 const UNKNOWN: u64 = u64::MAX;
@@ -39,17 +39,26 @@ impl Client {
             Ok(ready) => ready,
             Err(next) => return next,
         };
-        if let Some(effects) = &effects
-            && command == Command::Query
-            && let Some(answer) = self.remembered(effects)
-        {
-            return match answer {
-                Ok((plain, rows)) => Box::pin(self.substitute(lease, plain, rows)).await,
-                Err(fault) => {
+        match self.answer_of_our_own(command, effects.as_ref()) {
+            Some(Ok((plain, rows))) => return Box::pin(self.substitute(lease, plain, rows)).await,
+            Some(Err(fault)) => {
+                if self.is_pinned() {
+                    self.lease = Some(lease);
+                } else {
                     lend::give_back(lease, 0);
-                    self.answer_fault(&fault).await
                 }
-            };
+                return self.answer_fault(&fault).await;
+            }
+            None => {}
+        }
+        if self.moved
+            && command == Command::Query
+            && effects.is_none()
+            && Box::pin(lease.query("SELECT 1")).await.is_err()
+        {
+            // A text that is not read yet may ask about the statement before it: another session's must be gone.
+            lease.discard(CloseReason::Lost);
+            return self.answer_fault(&Fault::BackendLost { reason: "the server hung up".into() }).await;
         }
         self.gauge.enter(ClientState::Running);
         let started = Instant::now();
@@ -66,22 +75,35 @@ impl Client {
             return ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await);
         }
         self.session.begin(command, effects_of);
-        let option = self.argument().first().copied();
+        let option = self.argument().get(..2).and_then(|it| it.try_into().ok()).map(u16::from_le_bytes);
         let mut traffic = Traffic::default();
         let relayed = self.relay(&mut lease, command, effects.as_ref(), prefix, &mut traffic).await;
         self.count(&traffic, started);
         if let Err(broken) = relayed {
             return Box::pin(self.broken(lease, broken)).await;
         }
+        if matches!(command, Command::Query | Command::StmtExecute) {
+            self.moved = false;
+        }
         if !lease.tracks() {
             self.keep_if_unreported(command, effects.as_ref());
         }
         match (command, argument) {
             (Command::StmtClose, Some(id)) => self.session.observe_closed(id),
-            (Command::SetOption, _) => self.session.observe_option(option == Some(0)),
+            (Command::SetOption, _) if !self.failed => self.session.observe_option(option == Some(0)),
             _ => {}
         }
         self.after(lease).await
+    }
+
+    /// What the command must be answered with instead of what the backend would say.
+    fn answer_of_our_own(&self, command: Command, effects: Option<&Effects>) -> Option<Result<(Plain, Rows), Fault>> {
+        let id = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        match (command, id) {
+            (Command::StmtExecute, Some(id)) => self.remembered(&self.session.effects_of(id)),
+            (Command::Query, _) => self.remembered(effects?),
+            _ => None,
+        }
     }
 
     /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.
@@ -114,15 +136,17 @@ impl Client {
         for _ in 0..EXCHANGES {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
-                Some(lease) => {
-                    self.moved = false;
-                    return Ok((lease, Prefix::default()));
-                }
+                Some(lease) => return Ok((lease, Prefix::default())),
                 None => self.wait_for_lease().await?,
             };
             self.moved = lease.kind() != LeaseKind::Own;
             if self.moved {
-                Box::pin(self.move_on()).await;
+                if !Box::pin(self.move_on()).await {
+                    lend::give_back(lease, 0);
+                    let reason = "the server closed the connection that knew this session's LAST_INSERT_ID()".into();
+                    let fault = Fault::BackendLost { reason };
+                    return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
+                }
             } else {
                 // Untouched: what was not known about it, and its warnings, only mattered to others.
                 if self.loan.take().is_some() {
@@ -210,14 +234,18 @@ impl Client {
     }
 
     /// The session is on a backend that was somebody else's: what it left on its last one has been saved, or is lost.
-    async fn move_on(&mut self) {
+    /// False if that was more than warnings: a private connection would have been lost with it.
+    async fn move_on(&mut self) -> bool {
+        let mut whole = true;
         if let Some(loan) = self.loan.take() {
             for (ask, rows) in loan.answers(|| Arc::strong_count(&loan) > 1).await {
+                whole &= rows.is_some() || ask == Ask::Warnings;
                 self.session.answer(&ask, rows);
             }
         }
         // What the old backend holds is no longer this session's affair.
         let _ = self.session.moved();
+        whole
     }
 
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
@@ -293,6 +321,7 @@ impl Client {
             prefix_replies: prefix.replies,
             reply: command.reply(),
             max_packet: self.door.settings.max_packet,
+            stall: self.door.settings.stall_timeout,
             patience: PATIENCE,
         };
         let backend = &mut **lease;
@@ -302,6 +331,7 @@ impl Client {
             Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
+        self.failed = watch.has_failed();
         relayed
     }
 

@@ -27,6 +27,7 @@ pub(super) struct Watch<'a> {
     /// The command's code has passed.
     code_passed: bool,
     sent: bool,
+    failed: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -41,7 +42,18 @@ impl<'a> Watch<'a> {
     ) -> Self {
         let lexer = effects.is_none().then(|| Box::new(Lexer::new(session.mode())));
         let (sets_globals, code_passed, sent) = (false, false, false);
-        let mut watch = Self { session, status, door, command, sets_globals, own_trackers, lexer, code_passed, sent };
+        let mut watch = Self {
+            session,
+            status,
+            door,
+            command,
+            sets_globals,
+            own_trackers,
+            lexer,
+            code_passed,
+            sent,
+            failed: false,
+        };
         watch.note(effects);
         watch
     }
@@ -49,6 +61,11 @@ impl<'a> Watch<'a> {
     fn note(&mut self, effects: Option<&Effects>) {
         let may = effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
         self.sets_globals = may && self.command == Command::Query;
+    }
+
+    /// Did the reply end with an error?
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Is the whole command on its way?
@@ -81,6 +98,7 @@ impl Witness for Watch<'_> {
     }
 
     fn end(&mut self, end: &End<'_>) {
+        self.failed = matches!(end.body, Body::Err(_));
         match &end.body {
             Body::Ok(ok) => {
                 *self.status = ok.status;

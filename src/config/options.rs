@@ -87,6 +87,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     scheduler.queue_timeout: time(MS..=hours(1)),
     scheduler.max_waiting: Whole(0, 1_000_000),
     limits.max_packet: Size(1 << 10, 1 << 30),
+    limits.stall_timeout: time(SECOND..=DAY),
     limits.buffer: Size(4 << 10, 1 << 20),
     auth.mode: AUTH_MODE,
     auth.remember: time(SECOND..=DAY),

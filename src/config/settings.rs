@@ -178,6 +178,8 @@ pub struct Scheduler {
 pub struct Limits {
     /// The largest command a client may send, in bytes. Default 1 GiB.
     pub max_packet: usize,
+    /// How long a client may stop half way, in sending a command or in taking a reply, before it is cut off. Default 60 s.
+    pub stall_timeout: Duration,
     /// One relay buffer, in bytes; a busy client uses at most a few. Default 16 KiB; range 4 KiB to 1 MiB.
     pub buffer: usize,
 }
@@ -314,7 +316,7 @@ impl Default for Scheduler {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_packet: 1 << 30, buffer: 16 << 10 }
+        Self { max_packet: 1 << 30, stall_timeout: Duration::from_secs(60), buffer: 16 << 10 }
     }
 }
 

@@ -1,6 +1,9 @@
 //! From the client to the backend: the command behind its prefix, and the file of a LOCAL INFILE.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 
@@ -20,11 +23,11 @@ pub(super) struct Sent {
 
 /// Sends the prefix and the command, whose first frame is at the front of the client's buffer.
 ///
-/// A server that stops listening half way may have said why: that is left to whoever reads its reply, so a failed
-/// write is not an error here.
+/// A server that stops listening half way may have said why: that is left to whoever reads its reply, so neither a
+/// failed write nor a server that speaks too early is an error here.
 pub(super) async fn send<W: Witness>(
     client: &mut Channel<'_>,
-    backend: &mut Stream,
+    backend: &mut Channel<'_>,
     order: &mut Order,
     traffic: &mut Traffic,
     witness: &mut W,
@@ -35,14 +38,18 @@ pub(super) async fn send<W: Witness>(
         if frames.total > order.max_packet {
             return Err(TurnError::TooLarge { limit: order.max_packet });
         }
-        if n > 0 && !forward(client, backend, order, n, traffic).await {
+        if n > 0 && !forward(client, backend.stream, order, n, traffic).await {
             return Ok(Sent { whole: false, seq: frames.seq });
         }
         if frames.is_done() {
             witness.command_sent();
             return Ok(Sent { whole: true, seq: frames.seq });
         }
-        read(client, traffic).await?;
+        // The answers to a prefix are expected; anything else that the server says now is about this command.
+        let watched = (order.prefix_replies == 0).then_some(&mut *backend);
+        if !read(client, watched, order.stall, traffic).await? {
+            return Ok(Sent { whole: false, seq: frames.seq });
+        }
     }
 }
 
@@ -72,8 +79,9 @@ async fn forward(
 /// `shift` more than the server sent.
 pub(super) async fn send_file(
     client: &mut Channel<'_>,
-    backend: &mut Stream,
+    backend: &mut Channel<'_>,
     shift: u8,
+    stall: Duration,
     traffic: &mut Traffic,
 ) -> Result<(), TurnError> {
     let mut packet = Frames::default();
@@ -99,23 +107,62 @@ pub(super) async fn send_file(
             }
         }
         traffic.to_backend += at as u64;
-        write(backend, client.buffer.data().get(..at).unwrap_or_default()).await.map_err(TurnError::BackendLost)?;
+        let file = client.buffer.data().get(..at).unwrap_or_default();
+        write(backend.stream, file).await.map_err(TurnError::BackendLost)?;
         client.buffer.consume(at);
         if last {
             return Ok(());
         }
-        read(client, traffic).await?;
+        if !read(client, Some(&mut *backend), stall, traffic).await? {
+            return Err(TurnError::BackendLost(io::Error::other("the server did not wait for the whole file")));
+        }
     }
 }
 
-async fn read(client: &mut Channel<'_>, traffic: &mut Traffic) -> Result<(), TurnError> {
-    match client.buffer.fill(client.stream).await {
-        Ok(0) => Err(TurnError::ClientGone(io::ErrorKind::UnexpectedEof.into())),
-        Ok(n) => {
-            traffic.from_client += n as u64;
-            Ok(())
+/// Reads on from the client, who holds a backend meanwhile and may be silent for `limit`; false if the server speaks or
+/// hangs up first.
+async fn read(
+    client: &mut Channel<'_>,
+    backend: Option<&mut Channel<'_>>,
+    limit: Duration,
+    traffic: &mut Traffic,
+) -> Result<bool, TurnError> {
+    let reading = Box::pin(tokio::time::timeout(limit, read_or_hear(client, backend)));
+    let n = match reading.await {
+        Ok(read) => read.map_err(TurnError::ClientGone)?,
+        Err(_) => {
+            return Err(TurnError::ClientGone(io::Error::new(io::ErrorKind::TimedOut, "the client stopped half way")));
         }
-        Err(error) => Err(TurnError::ClientGone(error)),
+    };
+    traffic.from_client += n.unwrap_or(0) as u64;
+    Ok(n.is_some())
+}
+
+/// How many bytes came from the client; none if the server spoke or hung up first. What it said is in its buffer.
+async fn read_or_hear(client: &mut Channel<'_>, mut backend: Option<&mut Channel<'_>>) -> io::Result<Option<usize>> {
+    poll_fn(|cx| {
+        match client.buffer.poll_fill(cx, client.stream) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            Poll::Ready(read) => return Poll::Ready(read.map(Some)),
+            Poll::Pending => {}
+        }
+        let Some(backend) = &mut backend else { return Poll::Pending };
+        backend.buffer.poll_fill(cx, backend.stream).map(|_| Ok(None))
+    })
+    .await
+}
+
+/// Writes to a client. One that takes nothing for `limit` is as good as gone.
+pub(super) async fn write_within(stream: &mut Stream, bytes: &[u8], limit: Duration) -> io::Result<()> {
+    let mut writing = std::pin::pin!(write(stream, bytes));
+    // No timer for those who take it at once.
+    let at_once = poll_fn(|cx| Poll::Ready(writing.as_mut().poll(cx))).await;
+    match at_once {
+        Poll::Ready(written) => written,
+        Poll::Pending => {
+            let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client has taken nothing for too long");
+            Box::pin(tokio::time::timeout(limit, writing)).await.map_err(late)?
+        }
     }
 }
 

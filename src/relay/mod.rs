@@ -52,6 +52,8 @@ pub struct Order {
     pub reply: ReplyKind,
     /// The largest command in bytes.
     pub max_packet: usize,
+    /// How long a client may stop half way: send nothing of its command, or take nothing of its reply.
+    pub stall: Duration,
     /// How long the rest of a reply is read for a client that is gone.
     pub patience: Duration,
 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 
 use super::scan::{Pause, Scan};
 use super::{Broken, Channel, Dialect, Order, Traffic, TurnError, Witness, command};
@@ -25,13 +26,13 @@ pub async fn turn<W: Witness>(
 ) -> Result<(), Broken> {
     debug_assert!(backend.buffer.is_empty(), "a reply left over from another turn");
     let before = |error| Broken { error, reply_started: false, finished_alone: false };
-    let sent = command::send(client, backend.stream, &mut order, traffic, witness).await.map_err(before)?;
+    let sent = command::send(client, backend, &mut order, traffic, witness).await.map_err(before)?;
     for _ in 0..order.prefix_replies {
         prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
     }
     let started = traffic.to_client;
     let mut scan = Scan::new(order.reply, dialect, sent.seq);
-    let replied = reply(client, backend, &mut scan, traffic, witness).await;
+    let replied = reply(client, backend, &mut scan, order.stall, traffic, witness).await;
     let mut broken = match replied {
         Ok(()) if sent.whole => return Ok(()),
         Ok(()) => before(TurnError::BackendLost(io::ErrorKind::BrokenPipe.into())),
@@ -109,6 +110,7 @@ async fn reply<W: Witness>(
     client: &mut Channel<'_>,
     backend: &mut Channel<'_>,
     scan: &mut Scan,
+    stall: Duration,
     traffic: &mut Traffic,
     witness: &mut W,
 ) -> Result<(), TurnError> {
@@ -125,7 +127,7 @@ async fn reply<W: Witness>(
         let bytes = if scan.translates() { &scan.out } else { front };
         if !bytes.is_empty() {
             traffic.to_client += bytes.len() as u64;
-            if let Err(error) = command::write(client.stream, bytes).await {
+            if let Err(error) = command::write_within(client.stream, bytes, stall).await {
                 backend.buffer.consume(n);
                 return Err(TurnError::ClientGone(error));
             }
@@ -135,7 +137,7 @@ async fn reply<W: Witness>(
         match pause {
             Pause::Done => return Ok(()),
             Pause::Infile => {
-                command::send_file(client, backend.stream, scan.shift, traffic).await?;
+                command::send_file(client, backend, scan.shift, stall, traffic).await?;
                 scan.infile_sent();
             }
             Pause::More => read(client, backend, traffic).await?,

@@ -29,6 +29,8 @@ impl Ask {
                     let comma = if n == 0 { "" } else { ", " };
                     let _ = write!(text, "{comma}@@session.{}", quoted(name));
                 }
+                // Overrides the session's `sql_select_limit`, which may be 0. (SHOW WARNINGS does not obey that.)
+                text.push_str(" LIMIT 1");
                 text
             }
         }
@@ -57,6 +59,6 @@ mod tests {
     fn texts() {
         assert_eq!(Ask::Warnings.text(), "SHOW WARNINGS");
         let names = Ask::Variables(vec!["time_zone".into(), "plug.name".into()]);
-        assert_eq!(names.text(), "SELECT @@session.`time_zone`, @@session.`plug`.`name`");
+        assert_eq!(names.text(), "SELECT @@session.`time_zone`, @@session.`plug`.`name` LIMIT 1");
     }
 }

@@ -25,7 +25,10 @@
 //! - What none of these explains pins, and only a reset ends it.
 //!
 //! Known limits: a stored *function* or trigger that takes a lock or writes a user variable is seen by nobody; MariaDB
-//! reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`) pins.
+//! reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`) pins. An ERR reports nothing: a
+//! variable that a function sets before its statement fails is learnt only if a later OK reports it. A sequence
+//! (MariaDB) that is drawn from by a column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
+//! Where a server's own default is `autocommit=0`, a session learns so from its first OK: an ERR before that does not pin.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
@@ -96,6 +99,8 @@ pub struct Session {
     rearm: bool,
     /// The backend's list of warnings may hold something.
     warned: bool,
+    /// Whether autocommit is on, as the last status said; `None`: none came yet.
+    autocommit: Option<bool>,
     turn: Turn,
     rare: Option<Box<Rare>>,
 }
@@ -142,6 +147,7 @@ impl Session {
             told: Told::default(),
             rearm: false,
             warned: false,
+            autocommit: None,
             turn: Turn::default(),
             rare: None,
         }

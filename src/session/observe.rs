@@ -48,6 +48,12 @@ impl Session {
         if self.turn.flags.any(Flags::SETS_LAST_INSERT_ID | Flags::RUNS_UNSEEN) && !told_insert_id {
             self.last_insert_id = None;
         }
+        // MariaDB's `INSERT .. RETURNING`: its rows end with no insert id at all.
+        let may_return =
+            matches!(self.turn.first, Word::Insert | Word::Replace | Word::With | Word::Analyze | Word::Other);
+        if rows.is_some() && self.options.mariadb && may_return && !told_insert_id {
+            self.last_insert_id = None;
+        }
         let about = About { flags: self.turn.flags, first: self.turn.first, mariadb: self.options.mariadb };
         self.memory.observe_ok(ok, rows, &about);
         if ok.warnings > 0 {
@@ -68,6 +74,7 @@ impl Session {
         let was_open = self.pins.contains(PinReason::Transaction);
         self.pins.put(PinReason::Transaction, in_transaction);
         let autocommit = status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT);
+        self.autocommit = Some(autocommit);
         if was_open && !in_transaction {
             self.pins.remove(PinReason::AutocommitSavepoint);
         }
@@ -79,6 +86,16 @@ impl Session {
         }
         if status.contains(StatusFlags::SERVER_STATUS_LAST_ROW_SENT) {
             self.pins.remove(PinReason::Cursor);
+        }
+    }
+
+    /// An ERR carries no status, and without autocommit the statement may have opened a transaction before it failed:
+    /// taken for open until the next OK says.
+    pub(super) fn suspect_transaction(&mut self) {
+        let off = self.state.variable("autocommit").is_some_and(|value| matches!(value, b"OFF" | b"0"));
+        // Before the first status the server's own default counts: on, as good as everywhere.
+        if off || self.autocommit == Some(false) {
+            self.pins.insert(PinReason::Transaction);
         }
     }
 

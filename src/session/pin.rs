@@ -21,7 +21,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A transaction is open. Ends with it, as the server's status says.
+    /// A transaction is or may be open. Ends with it, as the server's status says.
     Transaction => "transaction",
     /// A savepoint was set under `autocommit=0` before any table was touched. Ends with the transaction.
     AutocommitSavepoint => "autocommit_savepoint",
@@ -67,7 +67,7 @@ reasons! {
     Call => "call",
     /// `profiling` or `optimizer_trace` is or was on: the server keeps the session's statements. Ends at a reset.
     Trace => "trace",
-    /// A sequence's last value is being read (MariaDB). Ends at a reset.
+    /// A sequence was drawn from, set or asked for its last value (MariaDB). Ends at a reset.
     Sequence => "sequence",
     /// The state changed and nothing that was seen explains it, or a question about it failed. Ends at a reset.
     Unexplained => "unexplained",
@@ -157,6 +157,18 @@ impl PinSet {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// What is in either.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Every reason in the set, in the order of [`PinReason::ALL`].

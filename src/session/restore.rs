@@ -2,7 +2,7 @@
 //!
 //! Every value in the text was reported by a server, but a client chose it, and it is read under whatever `sql_mode` and
 //! `character_set_client` the backend has at that moment. So only two ways to write one are used: numbers as they are
-//! (integer variables refuse quoted ones), and `'...'` around printable ASCII without quotes and backslash, which reads
+//! (integer variables refuse quoted ones, text variables the others), and `'...'` around printable ASCII without quotes and backslash, which reads
 //! alike in every mode and character set. Anything else is written as `_utf8mb4 0x..`.
 
 use std::fmt::Write;
@@ -149,17 +149,32 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
             }
         }
     }
-    let (before, after) = (&from.state.spec().variables, &to.state.spec().variables);
-    if !Arc::ptr_eq(&from.state, &to.state) {
-        for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            item(format_args!("@@session.{}={}", quoted(name), default(name)));
-        }
-        for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
-            item(format_args!("@@session.{}={}", quoted(name), literal(&value.0)));
-        }
-    }
     if from.last_insert_id != to.last_insert_id {
         item(format_args!("@@session.last_insert_id={}", to.last_insert_id));
+    }
+    let (before, after) = (&from.state.spec().variables, &to.state.spec().variables);
+    if !Arc::ptr_eq(&from.state, &to.state) {
+        let mut limits = Vec::new();
+        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+            let value = default(name);
+            if is_limit(name) {
+                limits.push((name, value.to_owned()));
+            } else {
+                item(format_args!("@@session.{}={value}", quoted(name)));
+            }
+        }
+        for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
+            let value = if holds_text(name) { text_literal(&value.0) } else { literal(&value.0) };
+            if is_limit(name) {
+                limits.push((name, value));
+            } else {
+                item(format_args!("@@session.{}={value}", quoted(name)));
+            }
+        }
+        // Last: the restore itself must not be cut short.
+        for (name, value) in limits {
+            item(format_args!("@@session.{}={value}", quoted(name)));
+        }
     }
     (!text.is_empty()).then_some(text)
 }
@@ -174,12 +189,28 @@ fn default(name: &str) -> &'static str {
     }
 }
 
+/// How long a statement may run.
+fn is_limit(name: &str) -> bool {
+    matches!(name, "max_statement_time" | "max_execution_time")
+}
+
+/// Variables of free text: they refuse a number without quotes, and a value may look like one.
+fn holds_text(name: &str) -> bool {
+    matches!(
+        name,
+        "default_master_connection" | "innodb_ft_user_stopword_table" | "innodb_tmpdir" | "system_versioning_asof"
+    )
+}
+
 /// A value as SQL.
 fn literal(value: &[u8]) -> String {
+    if is_number(value) { String::from_utf8_lossy(value).into_owned() } else { text_literal(value) }
+}
+
+/// A value as SQL text.
+fn text_literal(value: &[u8]) -> String {
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'"' | b'\\');
-    if is_number(value) {
-        String::from_utf8_lossy(value).into_owned()
-    } else if value.iter().all(plain) {
+    if value.iter().all(plain) {
         format!("'{}'", String::from_utf8_lossy(value))
     } else {
         let mut text = "_utf8mb4 0x".to_owned();

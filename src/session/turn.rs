@@ -78,8 +78,23 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::BINLOG.and(Flags::OPAQUE), PinReason::Unexplained),
 ];
 
-/// ER_PARSE_ERROR: nothing of the statement ran.
+/// ER_PARSE_ERROR: nothing of the statement ran, or a function or trigger in it raised this code itself.
 const PARSE_ERROR: u16 = 1064;
+
+/// What may be there though the statement ended with [`PARSE_ERROR`]: what an expression does before another one fails.
+const DONE_BY_EXPRESSIONS: PinSet = PinSet::of(PinReason::UserLock)
+    .and(PinSet::of(PinReason::UserVariables))
+    .and(PinSet::of(PinReason::TemporaryTable))
+    .and(PinSet::of(PinReason::Sequence))
+    .and(PinSet::of(PinReason::Call))
+    .and(PinSet::of(PinReason::Unexplained));
+
+/// The flags behind those.
+const BY_EXPRESSIONS: Flags = Flags::GET_LOCK
+    .and(Flags::WRITES_USER_VARIABLE)
+    .and(Flags::CREATE_TEMPORARY)
+    .and(Flags::READS_SEQUENCE)
+    .and(Flags::SETS_LAST_INSERT_ID);
 
 impl Session {
     /// A command is about to be sent.
@@ -190,13 +205,16 @@ impl Session {
         self.warned = true;
         let unseen = self.turn.flags.any(Flags::RUNS_UNSEEN);
         if code == PARSE_ERROR && self.turn.oks == 0 && !unseen && self.turn.command == Command::Query {
-            // Nothing ran, so nothing began.
-            self.pins = self.turn.before;
-            (self.turn.flags, self.turn.locking, self.turn.name) = (Flags::NONE, None, None);
+            // No statement ran to its end, so what only a statement begins has not begun.
+            self.pins = self.turn.before.and(self.pins.common(DONE_BY_EXPRESSIONS));
+            self.turn.flags =
+                Flags::each(BY_EXPRESSIONS).filter(|flag| self.turn.flags.any(*flag)).fold(Flags::NONE, Flags::and);
             if let Some(rare) = &mut self.rare {
                 rare.doubtful.clear();
             }
-            return;
+        }
+        if self.turn.runs_statement() {
+            self.suspect_transaction();
         }
         let may_insert = !matches!(self.turn.first, Word::Select | Word::Set | Word::Show);
         if self.turn.runs_statement() && (may_insert || self.turn.flags.any(Flags::SETS_LAST_INSERT_ID)) {
@@ -421,5 +439,5 @@ fn names(names: &Names) -> Vec<Box<str>> {
 
 /// What a prepared statement may do: suspicions only, nothing is certain about it.
 fn effects_of(flags: Flags, first: Word) -> Effects {
-    Effects { flags, first, statements: 2, ..Effects::default() }
+    Effects { flags, first_flags: flags, first, statements: 2, ..Effects::default() }
 }

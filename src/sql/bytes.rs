@@ -32,6 +32,14 @@ impl Buffer {
         self.len += bytes.len();
     }
 
+    /// Whether this is how MySQL 9 begins or ends a string: `$$`, `$tag$`.
+    pub(super) fn may_quote(&self) -> bool {
+        let dollar = |byte: &u8| *byte == b'$';
+        self.bytes.first().is_some_and(dollar)
+            && self.len > 1
+            && self.bytes.get(1..self.len).is_none_or(|rest| rest.iter().any(dollar))
+    }
+
     /// The word; nothing if it was too long.
     pub(super) fn text(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
@@ -40,13 +48,24 @@ impl Buffer {
 
 /// A hash of a name as spelled (FNV-1a), fed byte by byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hash(pub(super) u64);
+pub(super) struct Hash {
+    value: u64,
+    /// Every byte means the same in every character set.
+    lasting: bool,
+}
 
 impl Hash {
-    pub(super) const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
+    pub(super) const NEW: Self = Self { value: 0xcbf2_9ce4_8422_2325, lasting: true };
 
     pub(super) const fn note(&mut self, byte: u8) {
-        self.0 = (self.0 ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        self.value = (self.value ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        self.lasting &= means_the_same(byte);
+    }
+
+    /// The hash, where the spelling will mean the same name later: not with a byte that another `character_set_client`
+    /// reads otherwise, nor with an escape.
+    pub(super) const fn lasting(self) -> Option<u64> {
+        if self.lasting { Some(self.value) } else { None }
     }
 
     pub(super) fn of(bytes: &[u8]) -> Self {
@@ -54,6 +73,12 @@ impl Hash {
         bytes.iter().for_each(|byte| hash.note(*byte));
         hash
     }
+}
+
+/// Whether a byte is one and the same character in every character set: not so the national letters of swe7, nor what
+/// sjis has in place of a backslash and a tilde.
+const fn means_the_same(byte: u8) -> bool {
+    byte < 0x80 && !matches!(byte, b'@' | b'[' | b'\\' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' | b'~')
 }
 
 pub(super) const fn is_space(byte: u8) -> bool {

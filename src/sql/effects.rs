@@ -7,6 +7,8 @@ use super::{Flags, Word};
 pub struct Effects {
     /// What it may do.
     pub flags: Flags,
+    /// What its first statement may do: the only one that can ask about what ran before the text.
+    pub first_flags: Flags,
     /// The first keyword of the first statement (after `SET STATEMENT .. FOR`, of the statement that follows).
     pub first: Word,
     /// How many statements the text holds (not counting empty ones; stops counting at 65,535).

@@ -122,7 +122,8 @@ flags! {
     READS_LAST_INSERT_ID,
     /// `CONNECTION_ID()`, `@@pseudo_thread_id`
     READS_CONNECTION_ID,
-    /// A sequence's last value in this session: `LASTVAL()`, `PREVIOUS VALUE FOR` (MariaDB)
+    /// A sequence's last value in this session is read or made: `LASTVAL()`, `PREVIOUS VALUE FOR`, `NEXTVAL()`, `NEXT VALUE
+    /// FOR`, `SETVAL()` (MariaDB)
     READS_SEQUENCE,
     /// `KILL`
     KILL,

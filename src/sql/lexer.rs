@@ -425,6 +425,9 @@ impl Lexer {
     }
 
     fn end_word(&mut self) {
+        if !self.mode.mariadb && self.word.may_quote() {
+            self.rules.flag(Flags::OPAQUE);
+        }
         let word = Word::of(self.word.text());
         self.emit_as(Kind::Word, word, self.at);
     }
@@ -443,7 +446,7 @@ impl Lexer {
 
     fn emit_as(&mut self, kind: Kind, word: Word, end: u64) {
         let text = if matches!(kind, Kind::Word | Kind::Name) { self.word.text() } else { &[] };
-        let (hash, number) = (self.hash.0, self.number);
+        let (hash, number) = (self.hash.lasting(), self.number);
         self.rules.token(&Token { kind, word, text, hash, number, start: self.start, end });
     }
 }

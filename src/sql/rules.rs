@@ -34,8 +34,8 @@ pub(super) struct Token<'a> {
     pub word: Word,
     /// The word or name as spelled; empty for other kinds and for words too long to matter.
     pub text: &'a [u8],
-    /// A hash of the string's bytes, where it was asked for.
-    pub hash: u64,
+    /// A hash of the string's bytes, where it was asked for and will mean the same later.
+    pub hash: Option<u64>,
     /// Of a number, what stands before the point, if it fits.
     pub number: Option<u64>,
     pub start: u64,
@@ -173,6 +173,9 @@ impl Rules {
         match token.kind {
             Kind::Word if !after_dot && !in_system => self.word(token.word),
             Kind::Word | Kind::Name if after_dot && token.word == Word::Currval => self.flag(Flags::READS_SEQUENCE),
+            Kind::Word | Kind::Name if after_dot && token.word == Word::Nextval && self.mariadb => {
+                self.flag(Flags::READS_SEQUENCE);
+            }
             Kind::UserVariable => self.user_variable(token.start),
             Kind::Assign if self.statement.previous == Kind::UserVariable && !self.statement.host => {
                 self.flag(Flags::WRITES_USER_VARIABLE);
@@ -229,6 +232,9 @@ impl Rules {
             self.end_set();
             let unseen = matches!(self.statement.first, Word::Call | Word::Execute);
             self.unsure |= self.changes_lexing || unseen || self.found.flags.any(Flags::COMPOUND);
+            if self.found.statements == 1 {
+                self.found.first_flags = self.found.flags;
+            }
         }
         self.statement = Statement::new();
     }
@@ -273,6 +279,8 @@ impl Rules {
                 Word::FoundRows => Flags::READS_FOUND_ROWS,
                 Word::ConnectionId => Flags::READS_CONNECTION_ID,
                 Word::Lastval => Flags::READS_SEQUENCE,
+                // On MySQL these are functions of somebody's own.
+                Word::Nextval | Word::Setval if self.mariadb => Flags::READS_SEQUENCE,
                 _ => Flags::NONE,
             });
         }
@@ -374,7 +382,9 @@ impl Rules {
             (Word::Show, Word::Warnings | Word::Errors) => Flags::READS_WARNINGS,
             (Word::Get, Word::Diagnostics) => Flags::READS_WARNINGS.and(Flags::READS_ROW_COUNT),
             (_, Word::SqlCalcFoundRows) => Flags::CALC_FOUND_ROWS,
-            (_, Word::Value) if after == Word::Previous => Flags::READS_SEQUENCE,
+            (_, Word::Value) if after == Word::Previous || (after == Word::Next && self.mariadb) => {
+                Flags::READS_SEQUENCE
+            }
             // MariaDB's `SQL%ROWCOUNT`, in sql_mode=ORACLE.
             (_, Word::Rowcount) if statement.previous == Kind::Punct(b'%') => Flags::READS_ROW_COUNT,
             _ => Flags::NONE,

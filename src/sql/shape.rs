@@ -60,8 +60,8 @@ impl Shape {
             *slot = lite;
             // A name too long to be kept has no hash either: then it is no known form.
             *hash = match token.kind {
-                Kind::Word | Kind::Name if may_name && !token.text.is_empty() => Some(Hash::of(token.text).0),
-                Kind::Text => Some(token.hash),
+                Kind::Word | Kind::Name if may_name && !token.text.is_empty() => Hash::of(token.text).lasting(),
+                Kind::Text => token.hash,
                 _ => None,
             };
         }

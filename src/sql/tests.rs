@@ -154,7 +154,6 @@ fn plain_statements() -> Vec<(&'static str, Flags)> {
         ("SELECT LASTVAL(s)", f!(READS_SEQUENCE)),
         ("SELECT PREVIOUS VALUE FOR s", f!(READS_SEQUENCE)),
         ("SELECT s.currval", f!(READS_SEQUENCE)),
-        ("SELECT NEXTVAL(s)", f!()),
         ("KILL 5", f!(KILL)),
         ("USE test", f!(USE)),
         ("BINLOG 'abc'", f!(BINLOG)),
@@ -283,6 +282,17 @@ fn by_mode() -> Vec<(Mode, &'static [u8], Flags)> {
         (MYSQL, b"/*M! CALL p() */", f!()),
         (MYSQL, b"/*M! ' */ CALL p()", f!(CALL)),
         (MARIA, b"/*M CALL p() */ SELECT 1", f!()),
+        // Sequences.
+        (MARIA, b"SELECT NEXTVAL(s)", f!(READS_SEQUENCE)),
+        (MARIA, b"SELECT `setval` (s, 5)", f!(READS_SEQUENCE)),
+        (MARIA, b"INSERT INTO t VALUES (NEXT VALUE FOR s)", f!(READS_SEQUENCE)),
+        (MARIA, b"SELECT s.nextval", f!(READS_SEQUENCE)),
+        (MYSQL, b"SELECT NEXTVAL(s), SETVAL(s), NEXT VALUE, s.nextval", f!()),
+        // MySQL 9 has strings in dollars.
+        (MYSQL, b"CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $$ it's; CALL p() $$", f!(OPAQUE)),
+        (MYSQL, b"SELECT $tag$ ' $tag$", f!(OPAQUE)),
+        (MYSQL, b"SELECT $a, a$$, 1 AS a$b$", f!()),
+        (MARIA, b"SELECT $tag$", f!()),
         // 0x83 0x5c is one character in sjis; 0xb1 is one by itself.
         (SJIS, b"SELECT '\x83\\'; CALL p() -- '", f!(CALL)),
         (MYSQL, b"SELECT '\x83\\'; CALL p() -- '", f!()),

@@ -91,15 +91,15 @@ words! {
     As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
     Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
     Errors b"ERRORS", Exists b"EXISTS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
-    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Not b"NOT", Open b"OPEN", Or b"OR",
+    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Open b"OPEN", Or b"OR",
     Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
     Resource b"RESOURCE", Role b"ROLE", Session b"SESSION", Soft b"SOFT",
     SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",
     Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", Value b"VALUE", Warnings b"WARNINGS",
     // Functions.
     ConnectionId b"CONNECTION_ID", Currval b"CURRVAL", FoundRows b"FOUND_ROWS", GetLock b"GET_LOCK",
-    LastInsertId b"LAST_INSERT_ID", Lastval b"LASTVAL", ReleaseAllLocks b"RELEASE_ALL_LOCKS",
-    ReleaseLock b"RELEASE_LOCK", RowCount b"ROW_COUNT", Rowcount b"ROWCOUNT",
+    LastInsertId b"LAST_INSERT_ID", Lastval b"LASTVAL", Nextval b"NEXTVAL", ReleaseAllLocks b"RELEASE_ALL_LOCKS",
+    ReleaseLock b"RELEASE_LOCK", RowCount b"ROW_COUNT", Rowcount b"ROWCOUNT", Setval b"SETVAL",
     // Variables.
     CharacterSetClient b"CHARACTER_SET_CLIENT", CharacterSetConnection b"CHARACTER_SET_CONNECTION",
     CharacterSetResults b"CHARACTER_SET_RESULTS", CollationConnection b"COLLATION_CONNECTION",
@@ -122,9 +122,11 @@ impl Word {
                 | Self::GetLock
                 | Self::LastInsertId
                 | Self::Lastval
+                | Self::Nextval
                 | Self::ReleaseAllLocks
                 | Self::ReleaseLock
                 | Self::RowCount
+                | Self::Setval
         )
     }
 

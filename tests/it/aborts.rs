@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use myriad::protocol::command::Command;
 use myriad::protocol::frame::write_packet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
 use crate::support::{Login, Setup, on_both, one_backend};
@@ -85,7 +85,8 @@ async fn visit(t: &Setup, phase: usize, abruptly: bool) {
 
 /// Goes away before it is logged in; abruptly: with a reset instead of an end.
 async fn stay_outside(t: &Setup, phase: usize, abruptly: bool) {
-    let mut stream = TcpStream::connect(t.address).await.expect("somebody listens");
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let mut stream = socket.connect(t.address).await.expect("somebody listens");
     if phase > 0 {
         let mut greeting = [0; 20];
         stream.read_exact(&mut greeting).await.expect("a greeting");
@@ -120,8 +121,8 @@ on_both!(
             visits.spawn(async move {
                 for n in 0..CONNECTS / AT_ONCE {
                     let number = number * (CONNECTS / AT_ONCE) + n;
-                    let phases = if number % 5 == 0 { PHASES.len() } else { PHASES.len() - 5 };
-                    visit(&t, number % phases, number / phases % 2 == 0).await;
+                    let phases = if number.is_multiple_of(5) { PHASES.len() } else { PHASES.len() - 5 };
+                    visit(&t, number % phases, (number / phases).is_multiple_of(2)).await;
                 }
             });
         }

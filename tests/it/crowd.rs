@@ -158,8 +158,8 @@ fn step(t: &Setup, random: &mut StdRng) -> Step {
         85..89 => Step::Insert,
         89..95 => Step::LastId,
         95 => Step::Use(t.tenant(random.random_range(0..SCHEMAS))),
-        96 => Step::Mode(MODES.choose(random).unwrap()),
-        97 => Step::Zone(*ZONES.choose(random).unwrap()),
+        96 => Step::Mode(MODES.choose(random).expect("a mode")),
+        97 => Step::Zone(*ZONES.choose(random).expect("a zone")),
         _ => Step::Names(random.random_range(0..CHARSETS.len())),
     }
 }

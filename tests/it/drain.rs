@@ -41,11 +41,12 @@ const KILLED: u16 = 3169;
 on_both!(a_drain_waits_for_what_is_open, |config| config.pool.max_connections = 8, |t| async move {
     let mut idle = t.client().await;
     idle.query("CREATE TABLE t (n INT)").await.expect_ok();
+    idle.query("CREATE TABLE u (n INT)").await.expect_ok();
     let mut transaction = t.client().await;
     transaction.query("BEGIN").await.expect_ok();
     transaction.query("INSERT INTO t VALUES (1)").await.expect_ok();
     let mut locks = t.client().await;
-    locks.query("LOCK TABLES t AS u READ").await.expect_ok();
+    locks.query("LOCK TABLES u READ").await.expect_ok();
     let mut running = t.client().await;
     running.send(Command::Query, b"SELECT SLEEP(0.5), 'done'").await;
     // What is merely kept can be had again.

@@ -3,7 +3,10 @@
 //! `tests/run` starts the servers and sets `MYRIAD_TEST_MARIADB` and `MYRIAD_TEST_MYSQL`; for a shell of one's own
 //! `tests/run --servers` prints them.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what a test has measured, for whoever asks to see it")]
+#![allow(clippy::large_futures, reason = "only an idle client of the proxy must be small")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+#![allow(clippy::disallowed_methods, reason = "here we are the clients")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it measured, compared or skipped")]
 
 mod aborts;
 mod bytes;
@@ -13,10 +16,12 @@ mod drain;
 mod globals;
 mod interner;
 mod kills;
+mod leaks;
 mod limits;
 mod login;
 mod outages;
 mod packets;
+mod page;
 mod pins;
 mod schema;
 mod sharing;

@@ -196,6 +196,17 @@ on_both!(an_unusual_question_is_never_answered_wrong, one_backend, |t| async mov
     }
 });
 
+on_both!(diagnostics_of_somebody_elses_statement_are_refused, one_backend, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    client.query("SELECT * FROM no_such_table").await.expect_error(1146);
+    other.query("SELECT 1").await.expect_ok();
+    let reply = client.query("GET DIAGNOSTICS CONDITION 1 @code = MYSQL_ERRNO").await;
+    match reply.error() {
+        None => assert_eq!(client.one("SELECT @code").await, "1146"),
+        Some((code, message)) => assert_eq!(code, 1235, "{message}"),
+    }
+});
+
 on_both!(diagnostics_of_ones_own_statement, one_backend, |t| async move {
     let mut twin = Twin::new(&t, &t.app()).await;
     twin.query("SELECT * FROM no_such_table").await;

@@ -217,8 +217,10 @@ on_both!(a_reset_leaves_what_a_direct_one_leaves, one_backend, |t| async move {
         }
         twin.query_and_keep("INSERT INTO t VALUES (1)").await;
         twin.command(Command::ResetConnection, b"").await;
+        twin.query("SELECT ROW_COUNT()").await;
+        twin.command(Command::ResetConnection, b"").await;
         twin.intrude().await;
-        for sql in ["SELECT @a", "SELECT * FROM own", "SELECT * FROM t", &state] {
+        for sql in ["SELECT ROW_COUNT()", "SELECT @a", "SELECT * FROM own", "SELECT * FROM t", &state] {
             twin.query(sql).await;
         }
         t.until("myriad_pinned_clients", None, 0.0).await;

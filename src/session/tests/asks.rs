@@ -3,7 +3,7 @@
 use super::*;
 
 const CHARSET: &str = "SELECT @@session.`character_set_client`, @@session.`character_set_connection`, \
-                       @@session.`character_set_results`, @@session.`collation_connection`";
+                       @@session.`character_set_results`, @@session.`collation_connection` LIMIT 1";
 
 fn charset<'a>(names: &'a str, results: Option<&'a str>, collation: &'a str) -> [(&'a str, Option<&'a str>); 4] {
     [
@@ -58,7 +58,7 @@ fn set_statement_is_asked_not_believed() {
     let text = "SET STATEMENT sort_buffer_size=100000 FOR SELECT 1";
     let reply = rows(1).set("sort_buffer_size", "100000");
     let asked = stage.asked(text, &[reply], &[("sort_buffer_size", Some("2097152"))]);
-    assert_eq!(asked, ["SELECT @@session.`sort_buffer_size`"]);
+    assert_eq!(asked, ["SELECT @@session.`sort_buffer_size` LIMIT 1"]);
     stage.variables(&[("sort_buffer_size", "2097152")]).pinned(&[]);
     let text = "SET STATEMENT timestamp=5 FOR SELECT NOW()";
     stage.asked(text, &[rows(1).set("timestamp", "5.0")], &[("timestamp", Some("1796055184.7"))]);
@@ -70,7 +70,7 @@ fn set_statement_is_asked_not_believed() {
 fn mariadb_does_not_report_variables_with_two_at_signs() {
     let mut stage = Stage::new(MARIA);
     let asked = stage.asked("SET @@time_zone='+02:00'", &[ok()], &[("time_zone", Some("+02:00"))]);
-    assert_eq!(asked, ["SELECT @@session.`time_zone`"]);
+    assert_eq!(asked, ["SELECT @@session.`time_zone` LIMIT 1"]);
     stage.variables(&[("time_zone", "+02:00")]).pinned(&[]);
     let answers = charset("utf8mb4", Some("utf8mb4"), "latin1_bin");
     assert_eq!(stage.asked("SET @@collation_connection=latin1_bin", &[ok()], &answers), [CHARSET]);
@@ -82,7 +82,7 @@ fn mariadb_does_not_report_variables_with_two_at_signs() {
     // Prepared, too; and what failed set nothing.
     stage.prepare("SET @@a=?", 1);
     stage.command(Command::StmtExecute, Effects::default(), &[ok()]);
-    assert_eq!(stage.answer(&[("a", Some("7"))]), ["SELECT @@session.`a`"]);
+    assert_eq!(stage.answer(&[("a", Some("7"))]), ["SELECT @@session.`a` LIMIT 1"]);
     stage.query("SET @@nosuch=1", &[err(1193)]).variables(&[("a", "7"), ("time_zone", "+02:00")]);
     stage.asked("SET @@rand_seed1=1", &[ok()], &[("rand_seed1", Some("0"))]);
     stage.pinned(&["prepared_statement", "write_only_variable"]);
@@ -97,8 +97,25 @@ fn what_changes_along_is_asked_for() {
     for mut stage in Stage::both() {
         let reply = ok().set("max_join_size", "5");
         let asked = stage.asked("SET max_join_size=5", &[reply], &[("sql_big_selects", Some("0"))]);
-        assert_eq!(asked, ["SELECT @@session.`sql_big_selects`"]);
+        assert_eq!(asked, ["SELECT @@session.`sql_big_selects` LIMIT 1"]);
         stage.variables(&[("max_join_size", "5"), ("sql_big_selects", "0")]);
+    }
+}
+
+/// Measured: the rows of `INSERT .. RETURNING` end with insert id 0, whatever was generated.
+#[test]
+fn rows_of_an_insert_hide_its_id() {
+    let returning = [
+        "INSERT INTO t VALUES () RETURNING 1",
+        "REPLACE t VALUES () RETURNING 1",
+        "DO 1; INSERT INTO t VALUES () RETURNING 1",
+    ];
+    for text in returning {
+        let mut stage = Stage::new(MARIA);
+        stage.query("SELECT 1", &[rows(1)]);
+        assert_eq!(stage.session.owes(), []);
+        stage.query(text, &[rows(1)]);
+        assert_eq!(stage.session.owes(), [Ask::Variables(vec!["last_insert_id".into()])]);
     }
 }
 

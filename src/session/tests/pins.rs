@@ -90,6 +90,47 @@ fn autocommit_off_pins_only_with_a_savepoint_or_a_table() {
     }
 }
 
+/// An ERR says nothing of the transaction, and the statement may have read a table before it failed.
+#[test]
+fn what_fails_without_autocommit_may_have_opened_a_transaction() {
+    for code in [1062, 1064] {
+        for mut stage in Stage::both() {
+            // No status yet.
+            stage.query("SELECT f() FROM t", &[err(code)]).pinned(&[]);
+            stage.query("DO 1", &[ok()]).query("SELECT f() FROM t", &[err(code)]).pinned(&[]);
+            stage.query("SET autocommit=0", &[ok().manual().set("autocommit", "OFF")]).pinned(&[]);
+            stage.query("INSERT INTO t VALUES (1), (1)", &[err(code)]).pinned(&["transaction"]);
+            stage.query("ROLLBACK", &[ok().manual()]).pinned(&[]);
+            stage.prepare("SELECT f() FROM t", 1).command(Command::StmtExecute, Effects::default(), &[err(code)]);
+            stage.session.end();
+            stage.pinned(&["transaction", "prepared_statement"]);
+            stage.session.observe_closed(1);
+            // Off without having been set: only the status says so.
+            stage.query("SET autocommit=1", &[ok().set("autocommit", "ON")]).query("DO 1", &[ok().manual()]);
+            stage.query("DO f()", &[err(code)]).pinned(&["transaction"]);
+            stage.query("DO 1", &[ok()]).pinned(&[]);
+            stage.query("INSERT INTO t VALUES (1), (1)", &[err(code)]).pinned(&[]);
+        }
+    }
+}
+
+/// Bytes that another character set reads otherwise, and escapes, make no name that could be recognized later.
+#[test]
+fn a_name_that_may_change_its_meaning_ends_nothing() {
+    let table = [
+        ("PREPARE é FROM 'x'", "text_prepare", "DEALLOCATE PREPARE é"),
+        ("CREATE TEMPORARY TABLE `é` (a INT)", "temporary_table", "DROP TABLE `é`"),
+        ("CREATE TEMPORARY TABLE `a[` (a INT)", "temporary_table", "DROP TABLE `a[`"),
+        ("SELECT GET_LOCK('é', 1)", "user_lock", "DO RELEASE_LOCK('é')"),
+        ("SELECT GET_LOCK('\\a', 1)", "user_lock", "DO RELEASE_LOCK('\\b')"),
+    ];
+    for (begin, label, end) in table {
+        for mut stage in Stage::both() {
+            stage.query(begin, &[ok()]).query(end, &[ok()]).pinned(&[label]);
+        }
+    }
+}
+
 #[test]
 fn one_shot_transactions() {
     for mut stage in Stage::both() {
@@ -165,18 +206,32 @@ fn what_failed_began_nothing() {
         "XA START 'x'",
     ];
     for text in table {
-        for mut stage in Stage::both() {
-            stage.query(text, &[err(1227)]).pinned(&[]);
+        for code in [1227, 1064] {
+            for mut stage in Stage::both() {
+                stage.query("DO 1", &[ok()]).query(text, &[err(code)]).pinned(&[]);
+            }
         }
     }
-    // Nothing of a text that does not parse has run, but for unseen code.
     for mut stage in Stage::both() {
-        stage.query("SET @a = = 1", &[err(1064)]).pinned(&[]);
-        stage.query("SELECT GET_LOCK('a',1)", &[err(1064)]).pinned(&[]);
-        stage.query("CALL p()", &[err(1064)]).pinned(&["call"]);
-        stage.query("DO 1; SET @a = = 1", &[ok(), err(1064)]).pinned(&["user_variables", "call"]);
+        stage.query("DO 1", &[ok()]).query("HANDLER t OPEN; SELEKT", &[err(1064)]).pinned(&[]);
+        stage.query("DO 1; SET @a = = 1", &[ok(), err(1064)]).pinned(&["user_variables"]);
+    }
+    // A function or a trigger may raise the code of a text that does not parse: by then something may have run.
+    let by_expressions = [
+        ("SELECT GET_LOCK('a',1), f()", "user_lock"),
+        ("SELECT GET_LOCK('a',1)", "user_lock"),
+        ("SET @a = 1, @b = f()", "user_variables"),
+        ("CALL p()", "call"),
+        ("SELECT PREVIOUS VALUE FOR s, f()", "sequence"),
+    ];
+    for (text, label) in by_expressions {
+        for mut stage in Stage::both() {
+            stage.query("HANDLER t OPEN", &[ok()]).query(text, &[err(1064)]);
+            stage.query("HANDLER t CLOSE", &[ok()]).pinned(&[label]);
+        }
     }
     for mut stage in Stage::both() {
+        stage.query("DO 1", &[ok()]);
         stage.query("SET @a = (SELECT 1 FROM nosuch)", &[err(1146)]).pinned(&["user_variables"]);
         stage.query("SELECT GET_LOCK('a',1)", &[err(1317)]).pinned(&["user_lock", "user_variables"]);
     }

@@ -236,6 +236,21 @@ fn texts() {
         set(&some, &start),
         "SET @@session.`autocommit`=DEFAULT, @@session.`long_query_time`=DEFAULT, @@session.`sql_mode`=DEFAULT"
     );
+    let limited = at(&|spec| {
+        spec.variables.insert("default_master_connection".into(), "123".into());
+        spec.variables.insert("max_execution_time".into(), "1".into());
+        spec.variables.insert("max_statement_time".into(), "0.000001".into());
+        spec.variables.insert("time_zone".into(), "SYSTEM".into());
+    });
+    assert_eq!(
+        set(&start, &limited),
+        "SET @@session.`default_master_connection`='123', @@session.`time_zone`='SYSTEM', \
+         @@session.`max_execution_time`=1, @@session.`max_statement_time`=0.000001"
+    );
+    assert!(
+        set(&limited, &start)
+            .ends_with("@@session.`max_execution_time`=DEFAULT, @@session.`max_statement_time`=DEFAULT")
+    );
     let unchecked = at(&|spec| drop(spec.variables.insert("foreign_key_checks".into(), "OFF".into())));
     assert_eq!(set(&unchecked, &start), "SET @@session.`foreign_key_checks`=@@global.foreign_key_checks");
     let evil = at(&|spec| drop(spec.variables.insert("a".into(), "\\'; DROP TABLE t -- ".into())));

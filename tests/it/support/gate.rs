@@ -1,8 +1,7 @@
 //! A gate between the proxy and its server, that can be shut: the server is then as good as down.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use myriad::config::Endpoint;
 use tokio::io::copy_bidirectional;
@@ -16,7 +15,6 @@ pub(crate) struct Gate {
     /// Bound and never listening: keeps the port ours while the gate is shut.
     _port: TcpSocket,
     keeper: Mutex<Option<JoinHandle<()>>>,
-    passed: Arc<AtomicUsize>,
 }
 
 impl Gate {
@@ -24,7 +22,7 @@ impl Gate {
     pub(crate) fn new(server: SocketAddr) -> Self {
         let port = socket(SocketAddr::from(([127, 0, 0, 1], 0)));
         let address = port.local_addr().expect("an address");
-        let gate = Self { server, address, _port: port, keeper: Mutex::default(), passed: Arc::default() };
+        let gate = Self { server, address, _port: port, keeper: Mutex::default() };
         gate.open();
         gate
     }
@@ -34,16 +32,10 @@ impl Gate {
         Endpoint { host: self.address.ip().to_string(), port: self.address.port() }
     }
 
-    /// How many connections it has passed on.
-    pub(crate) fn passed(&self) -> usize {
-        self.passed.load(Ordering::Relaxed)
-    }
-
     /// Lets connections pass.
     pub(crate) fn open(&self) {
         let listener = socket(self.address).listen(1024).expect("a listener");
-        let (server, passed) = (self.server, Arc::clone(&self.passed));
-        let keeper = tokio::spawn(keep(listener, server, passed));
+        let keeper = tokio::spawn(keep(listener, self.server));
         assert!(self.keeper.lock().expect("no panic").replace(keeper).is_none(), "it is open");
     }
 
@@ -71,11 +63,10 @@ fn socket(address: SocketAddr) -> TcpSocket {
     socket
 }
 
-async fn keep(listener: TcpListener, server: SocketAddr, passed: Arc<AtomicUsize>) {
+async fn keep(listener: TcpListener, server: SocketAddr) {
     // Dropped with the task, and with it every connection.
     let mut connections = JoinSet::new();
     while let Ok((mut near, _)) = listener.accept().await {
-        passed.fetch_add(1, Ordering::Relaxed);
         connections.spawn(async move {
             let mut far = TcpStream::connect(server).await?;
             near.set_nodelay(true)?;
