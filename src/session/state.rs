@@ -77,8 +77,26 @@ pub struct State {
     /// Its number, never given twice by one interner.
     pub id: u64,
     spec: StateSpec,
+    /// What `sql_mode` says about quotes, if it is set here: read once, asked for with every statement.
+    quotes: Option<Quotes>,
+    multibyte: Multibyte,
     hash: u64,
     home: Weak<Shelf>,
+}
+
+/// The words of `sql_mode` that change how a text is read.
+#[derive(Clone, Copy, Debug)]
+struct Quotes {
+    ansi: bool,
+    no_backslash_escapes: bool,
+}
+
+impl Quotes {
+    fn of(spec: &StateSpec) -> Option<Self> {
+        let sql_mode = &spec.variables.get("sql_mode")?.0;
+        let is = |name: &[u8]| sql_mode.split(|b| *b == b',').any(|word| word.eq_ignore_ascii_case(name));
+        Some(Self { ansi: is(b"ANSI_QUOTES") || is(b"ANSI"), no_backslash_escapes: is(b"NO_BACKSLASH_ESCAPES") })
+    }
 }
 
 impl State {
@@ -109,11 +127,10 @@ impl State {
     /// How the server reads this session's texts; `server` says what holds as long as the session has not set it.
     #[must_use]
     pub fn mode(&self, server: Mode) -> Mode {
-        let mut mode = Mode { multibyte: Multibyte::of(&self.spec.charset.client), ..server };
-        if let Some(sql_mode) = self.variable("sql_mode") {
-            let is = |name: &[u8]| sql_mode.split(|b| *b == b',').any(|word| word.eq_ignore_ascii_case(name));
-            mode.ansi_quotes = is(b"ANSI_QUOTES") || is(b"ANSI");
-            mode.no_backslash_escapes = is(b"NO_BACKSLASH_ESCAPES");
+        let mut mode = Mode { multibyte: self.multibyte, ..server };
+        if let Some(quotes) = self.quotes {
+            mode.ansi_quotes = quotes.ansi;
+            mode.no_backslash_escapes = quotes.no_backslash_escapes;
         }
         mode
     }
@@ -169,7 +186,8 @@ impl Interner {
             return state;
         }
         let id = shelf.next_id.fetch_add(1, Ordering::Relaxed);
-        let state = Arc::new(State { id, spec, hash, home: Arc::downgrade(shelf) });
+        let (quotes, multibyte) = (Quotes::of(&spec), Multibyte::of(&spec.charset.client));
+        let state = Arc::new(State { id, spec, quotes, multibyte, hash, home: Arc::downgrade(shelf) });
         bucket.push((id, Arc::downgrade(&state)));
         drop(by_hash);
         state
