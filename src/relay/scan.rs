@@ -253,3 +253,140 @@ impl Scan {
         self.pay_eof(self.last_seq.wrapping_add(1), self.dialect.status);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::frame::write_packet;
+    use crate::protocol::packet::prepare::PrepareOk;
+    use crate::protocol::response::End;
+
+    /// Wants to be told of nothing, and listens to nothing.
+    struct Deaf;
+
+    impl Witness for Deaf {
+        fn command(&mut self, _: &[u8]) {}
+        fn command_sent(&mut self) {}
+        fn restored(&mut self) {}
+        fn prepared(&mut self, _: &PrepareOk) {}
+        fn end(&mut self, _: &End<'_>) {}
+        fn tell(&mut self, _: &[u8], _: &mut BytesMut) -> bool {
+            false
+        }
+    }
+
+    fn dialect(old: bool, mariadb: bool) -> Dialect {
+        Dialect {
+            client_deprecates_eof: !old,
+            backend_deprecates_eof: true,
+            client_tracks: !old,
+            backend_tracks: true,
+            mariadb,
+            status: StatusFlags::SERVER_STATUS_AUTOCOMMIT,
+        }
+    }
+
+    /// Payloads as packets numbered from 1; what stands for the client's file takes two numbers and is not there.
+    fn packets(payloads: &[&[u8]]) -> BytesMut {
+        let (mut out, mut seq) = (BytesMut::new(), 1);
+        for payload in payloads {
+            seq = if *payload == FILE { seq + 2 } else { write_packet(&mut out, seq, payload) };
+        }
+        out
+    }
+
+    /// Stands for the packets of a file in a reply.
+    const FILE: &[u8] = b"(file)";
+
+    /// What the client gets of a reply that arrives in these portions, and how much its file's numbers are ahead.
+    fn scanned(kind: ReplyKind, dialect: Dialect, portions: &[&[u8]]) -> (BytesMut, Vec<u8>) {
+        let (mut scan, mut buffer) = (Scan::new(kind, dialect, 0), Buffer::new(4096));
+        let (mut got, mut shifts) = (BytesMut::new(), Vec::new());
+        for portion in portions {
+            buffer.extend(portion);
+            loop {
+                let (n, pause) = scan.scan(&mut buffer, &mut Deaf).unwrap();
+                if pause == Pause::Done {
+                    scan.finish();
+                }
+                got.extend_from_slice(if scan.translates() { &scan.out } else { &buffer.data()[..n] });
+                scan.sent();
+                buffer.consume(n);
+                match pause {
+                    Pause::Infile => {
+                        shifts.push(scan.shift);
+                        scan.infile_sent();
+                    }
+                    Pause::More | Pause::Done => break,
+                }
+            }
+        }
+        assert!(scan.is_done() && buffer.is_empty());
+        (got, shifts)
+    }
+
+    /// A kind of reply, what the server sends, and what the client gets.
+    type Case<'a> = (ReplyKind, &'a [&'a [u8]], &'a [&'a [u8]]);
+
+    const COUNT: &[u8] = b"\x01";
+    const COLUMN: &[u8] = b"\x03def and so on";
+    const ROW: &[u8] = b"\x0242";
+    const PARAM: &[u8] = b"\x03def a parameter";
+
+    #[test]
+    fn an_old_client_gets_its_eofs() {
+        let end = |status: u8| [0xfe, 0, 0, status, 0, 0, 0];
+        let eof = |status: u8| [0xfe, 0, 0, status, 0];
+        let out_params: (&[u8], &[u8]) = (b"\xfe\0\0\x0a\x10\0\0", b"\xfe\0\0\x0a\x10");
+        let ok: &[u8] = b"\0\0\0\x02\0\0\0";
+        let tracked: &[u8] = b"\0\0\0\x02\x40\0\0\0\x07\x01\x05\x04test";
+        let prepared: &[u8] = b"\0\x05\0\0\0\x01\0\x01\0\0\0\0";
+        let cases: [Case<'_>; 7] = [
+            (ReplyKind::Query, &[tracked], &[ok]),
+            (ReplyKind::Query, &[COUNT, COLUMN, ROW, &end(0x23)], &[COUNT, COLUMN, &eof(0x23), ROW, &eof(0x23)]),
+            (
+                ReplyKind::Query,
+                &[COUNT, COLUMN, &end(0x0a), COUNT, COLUMN, ROW, &end(2)],
+                &[COUNT, COLUMN, &eof(0x0a), &eof(0x0a), COUNT, COLUMN, &eof(2), ROW, &eof(2)],
+            ),
+            // A cursor: one EOF serves.
+            (ReplyKind::Query, &[COUNT, COLUMN, &end(0x42)], &[COUNT, COLUMN, &eof(0x42)]),
+            (ReplyKind::Prepare, &[prepared, PARAM, COLUMN], &[prepared, PARAM, &eof(2), COLUMN, &eof(2)]),
+            (
+                ReplyKind::Query,
+                &[COUNT, COLUMN, ROW, &end(0x0a), b"\xfbname", FILE, ok],
+                &[COUNT, COLUMN, &eof(0x0a), ROW, &eof(0x0a), b"\xfbname", FILE, ok],
+            ),
+            (
+                ReplyKind::Query,
+                &[COUNT, COLUMN, ROW, out_params.0, ok],
+                &[COUNT, COLUMN, out_params.1, ROW, &eof(2), ok],
+            ),
+        ];
+        for (kind, sent, wanted) in cases {
+            let (got, _) = scanned(kind, dialect(true, false), &[&packets(sent)]);
+            assert_eq!(got, packets(wanted), "{sent:?}");
+        }
+        let (_, sent, _) = cases[6];
+        let (got, _) = scanned(ReplyKind::Query, dialect(true, true), &[&packets(sent)]);
+        assert_eq!(got, packets(&[COUNT, COLUMN, out_params.1, ROW, out_params.1, ok]), "MariaDB");
+    }
+
+    #[test]
+    fn a_file_is_asked_for_when_the_request_has_passed_however_it_is_cut() {
+        let ok: &[u8] = b"\0\x01\0\x02\0\0\0";
+        let sent = packets(&[COUNT, COLUMN, b"\xfe\0\0\x0a\0\0\0", b"\xfbname", FILE, ok]);
+        let request = sent.len() - HEADER - ok.len();
+        for old in [false, true] {
+            let (whole, _) = scanned(ReplyKind::Query, dialect(old, true), &[&sent]);
+            for cut in 0..request {
+                let portions = [&sent[..cut], &sent[cut..request], &sent[request..]];
+                let (got, shifts) = scanned(ReplyKind::Query, dialect(old, true), &portions);
+                assert_eq!(shifts, [u8::from(old)]);
+                // Cut behind the columns, the first EOF has the flags of the session and not those of the end.
+                assert_eq!(got.len(), whole.len(), "cut at {cut}");
+                assert_eq!(got[got.len() - 20..], whole[whole.len() - 20..], "cut at {cut}");
+            }
+        }
+    }
+}

@@ -12,7 +12,9 @@
 //!    end is not yet in the relay's buffer ([`Step::large`]), its flags are those of the session before the statement.
 //! 6. To who tracks the state of transactions and few variables, MySQL says after DDL that something changed, but not what
 //!    ([`Terms::blank`]). The proxy's own trackers always have something to say, so it cannot know.
-//! 7. The steps in [`EXCEPTIONS`], and in [`UNSHARED`] if another client takes the backend in between.
+//! 7. Whether statements about the server's dictionary ([`Step::dictionary`]) used an index: the server decides anew each
+//!    time.
+//! 8. The steps in [`EXCEPTIONS`], and in [`UNSHARED`] if another client takes the backend in between.
 
 use bytes::{Bytes, BytesMut};
 use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
@@ -24,6 +26,10 @@ use myriad::protocol::response::Class;
 
 use super::script::Step;
 use crate::support::{Kind, Packets};
+
+/// How well indexes served.
+const INDEXES: StatusFlags =
+    StatusFlags::SERVER_STATUS_NO_INDEX_USED.union(StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED);
 
 /// What may differ because of what a client has asked for, or because of others.
 #[derive(Clone, Copy, Default)]
@@ -85,10 +91,11 @@ impl Normal {
             .map(|(at, ((seq, payload), class))| {
                 let payload = match class {
                     Class::PrepareOk => prepared(payload),
-                    Class::Ok | Class::RowsEnd => self.ok(payload),
+                    Class::Ok | Class::RowsEnd => self.ok(payload, step.dictionary),
                     Class::Err => error(payload, statement),
                     Class::Row | Class::Text if step.shape => Bytes::from_static(b"(of the moment)"),
                     Class::Eof if ends_columns(&reply.classes, at) => self.first_eof(payload, step.large),
+                    Class::Eof if step.dictionary => last_eof(payload),
                     _ => payload.clone(),
                 };
                 (*seq, payload)
@@ -96,8 +103,11 @@ impl Normal {
             .collect()
     }
 
-    fn ok(&self, payload: &Bytes) -> Bytes {
-        let ok = OkPacket::parse(payload, self.tracks).expect("an OK that can be read");
+    fn ok(&self, payload: &Bytes, dictionary: bool) -> Bytes {
+        let mut ok = OkPacket::parse(payload, self.tracks).expect("an OK that can be read");
+        if dictionary {
+            ok.status -= INDEXES;
+        }
         let mut entries = Vec::new();
         let mut counted = false;
         for change in changes(ok.session_state) {
@@ -110,7 +120,7 @@ impl Normal {
                 }
             }
         }
-        if entries.is_empty() && !counted && !self.terms.blank {
+        if entries.is_empty() && !counted && !dictionary && !self.terms.blank {
             return payload.clone();
         }
         if self.kind == Kind::MariaDb {
@@ -124,7 +134,7 @@ impl Normal {
 
     fn first_eof(&self, payload: &Bytes, large: bool) -> Bytes {
         let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
-        eof.status -= StatusFlags::SERVER_STATUS_NO_INDEX_USED | StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED;
+        eof.status -= INDEXES;
         if self.kind == Kind::MySql {
             eof.warnings = 0;
         }
@@ -135,6 +145,14 @@ impl Normal {
         eof.encode(&mut out);
         out.freeze()
     }
+}
+
+fn last_eof(payload: &Bytes) -> Bytes {
+    let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
+    eof.status -= INDEXES;
+    let mut out = BytesMut::new();
+    eof.encode(&mut out);
+    out.freeze()
 }
 
 fn prepared(payload: &Bytes) -> Bytes {

@@ -40,7 +40,7 @@ fn prepare(name: &'static str, sql: &'static str) -> Step {
 }
 
 fn about(command: Command, name: &'static str, rest: &[u8]) -> Step {
-    Act::Statement(command, name, rest.to_vec()).into()
+    Step { dictionary: name == "show", ..Act::Statement(command, name, rest.to_vec()).into() }
 }
 
 fn execute(name: &'static str, params: &[Param]) -> Step {

@@ -16,6 +16,8 @@ pub(in crate::bytes) struct Step {
     pub(in crate::bytes) shape: bool,
     /// The result is larger than the relay's buffer.
     pub(in crate::bytes) large: bool,
+    /// It reads the server's dictionary, by an index or not as the server sees fit just now.
+    pub(in crate::bytes) dictionary: bool,
 }
 
 /// What to send.
@@ -42,12 +44,15 @@ pub(in crate::bytes) fn reset() -> Step {
 }
 
 fn command(command: Command, argument: impl AsRef<[u8]>) -> Step {
-    Act::Command(command, argument.as_ref().to_vec()).into()
+    let argument = argument.as_ref();
+    let text = String::from_utf8_lossy(argument);
+    let dictionary = text.starts_with("SHOW") || text.starts_with("DESC") || text.contains("information_schema");
+    Step { dictionary, ..Act::Command(command, argument.to_vec()).into() }
 }
 
 impl From<Act> for Step {
     fn from(act: Act) -> Self {
-        Self { act, shape: false, large: false }
+        Self { act, shape: false, large: false, dictionary: false }
     }
 }
 
