@@ -108,6 +108,9 @@ on_both!(
     }
 );
 
+/// How many connections the pool may have.
+const BACKENDS: usize = 2;
+
 /// How long the server is away, and how many clients ask for it meanwhile.
 const AWAY: Duration = Duration::from_millis(1500);
 const ASKING: usize = 20;
@@ -125,12 +128,17 @@ on_both!(a_server_that_is_down_and_up_again, |t| async move {
     let dialed = |t: &Setup| t.metric("myriad_backend_opens_total", Some("refused"));
     let before = t.metric("myriad_backend_opens_total", None);
     let begin = Instant::now();
-    let mut errors = 0_u32;
+    let (mut errors, mut lost) = (0_u32, 0);
     while begin.elapsed() < AWAY {
         for client in &mut clients {
             let asked = Instant::now();
             let reply = client.query("SELECT 1").await;
             let (code, message) = reply.error().expect("the server is down");
+            if code == 2013 && lost < BACKENDS {
+                // A connection whose end had not arrived when it was lent.
+                lost += 1;
+                continue;
+            }
             assert_eq!(code, 2003, "{message}");
             assert!(message.contains("refused"), "{message}");
             assert!(asked.elapsed() < Duration::from_secs(1), "an error as fast as this: {:?}", asked.elapsed());
