@@ -96,6 +96,12 @@ impl Proxy {
 
     fn spawn(&self, listeners: Vec<Listener>, page: Option<TcpListener>, config: &Config) {
         let door = &self.door;
+        for address in &self.addresses {
+            tracing::info!(%address, "listening");
+        }
+        for path in &self.paths {
+            tracing::info!(path = %path.display(), "listening");
+        }
         for listener in listeners {
             self.tasks.spawn(accept(listener, Arc::clone(door), self.stop_accepting.clone()));
         }
