@@ -1,8 +1,8 @@
 //! One client from accept to goodbye.
 //!
-//! [`listener`] accepts within the limits, [`login`] greets and authenticates, [`serve`] is the loop: wait without a
-//! buffer, answer here ([`local`]) or lease a backend ([`lend`]) and relay one turn. [`registry`] knows who is there,
-//! so that a client can be killed, drained or counted. [`reply`] is the only place that words an error.
+//! `listener` accepts within the limits, `login` greets and authenticates, `serve` is the loop: wait without a
+//! buffer, answer here (`local`) or lease a backend (`lend`) and relay one turn. `registry` knows who is there,
+//! so that a client can be killed, drained or counted. `reply` is the only place that words an error.
 
 mod command;
 mod door;
