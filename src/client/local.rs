@@ -24,7 +24,7 @@ use crate::sql::{Effects, Flags, Kill, Plain};
 impl Client {
     /// COM_PROCESS_KILL
     pub(super) async fn process_kill(&mut self) -> Next {
-        let id = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let id = self.argument_id();
         self.kill(Kill { query_only: false, id: id.map(u64::from) }).await
     }
 

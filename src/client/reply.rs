@@ -5,11 +5,12 @@ use bytes::BytesMut;
 use crate::backend;
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::frame::packet_with;
+use crate::protocol::packet::column::put_text_row;
 use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::session_track::Change;
-use crate::protocol::wire::{put_lenenc_bytes, put_lenenc_int};
+use crate::protocol::wire::put_lenenc_int;
 
 /// Everything that can be wrong, in the words that a client gets: who, what, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -215,14 +216,7 @@ pub fn rows(out: &mut BytesMut, answer: &backend::Rows, rows: &[Vec<Option<Vec<u
         seq = packet_with(out, seq, |out| eof.encode(out));
     }
     for row in rows {
-        seq = packet_with(out, seq, |out| {
-            for field in row {
-                match field {
-                    Some(field) => put_lenenc_bytes(out, field),
-                    None => out.extend_from_slice(&[0xfb]),
-                }
-            }
-        });
+        seq = packet_with(out, seq, |out| put_text_row(out, row.iter().map(Option::as_deref)));
     }
     if old {
         packet_with(out, seq, |out| eof.encode(out));

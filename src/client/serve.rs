@@ -259,6 +259,11 @@ impl Client {
         data.get(HEADER + 1..end).unwrap_or_default()
     }
 
+    /// The id that the argument starts with: a statement's, or a client's.
+    pub(super) fn argument_id(&self) -> Option<u32> {
+        self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes)
+    }
+
     /// Is the whole command in the buffer?
     pub(super) fn is_whole(&self) -> bool {
         Header::parse(self.buffer.data()).is_some_and(|header| self.buffer.len() >= HEADER + header.len)

@@ -63,7 +63,7 @@ impl Client {
         self.gauge.enter(ClientState::Running);
         let started = Instant::now();
         self.registered.entry.runs_on(lease.thread_id);
-        let argument = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let argument = self.argument_id();
         let effects_of = match (command, argument) {
             (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
             _ => effects.unwrap_or_default(),
@@ -98,7 +98,7 @@ impl Client {
 
     /// What the command must be answered with instead of what the backend would say.
     fn answer_of_our_own(&self, command: Command, effects: Option<&Effects>) -> Option<Result<(Plain, Rows), Fault>> {
-        let id = self.argument().get(..4).and_then(|id| id.try_into().ok()).map(u32::from_le_bytes);
+        let id = self.argument_id();
         match (command, id) {
             (Command::StmtExecute, Some(id)) => self.remembered(&self.session.effects_of(id)),
             (Command::Query, _) => self.remembered(effects?),
@@ -425,7 +425,6 @@ impl Client {
                 }
                 return ControlFlow::Break(goodbye_of(&error));
             }
-            TurnError::ClientProtocol(_) => (Fault::PacketsOutOfOrder, Some(Goodbye::Protocol), CloseReason::Dirty),
             TurnError::TooLarge { limit } => {
                 self.door.metrics.client.refusals.get(crate::metrics::Limit::MaxPacket).inc();
                 (Fault::PacketTooLarge { limit }, Some(Goodbye::Limit), CloseReason::Dirty)

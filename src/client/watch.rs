@@ -91,8 +91,6 @@ impl Witness for Watch<'_> {
         }
     }
 
-    fn restored(&mut self) {}
-
     fn prepared(&mut self, prepared: &PrepareOk) {
         self.session.observe_prepared(prepared.statement_id);
     }

@@ -64,8 +64,6 @@ pub trait Witness {
     fn command(&mut self, payload: &[u8]);
     /// The last byte of the command is on its way.
     fn command_sent(&mut self);
-    /// A prefix packet was answered by OK.
-    fn restored(&mut self);
     /// A statement was prepared.
     fn prepared(&mut self, prepared: &PrepareOk);
     /// The result of a statement ended.
@@ -94,9 +92,6 @@ pub enum TurnError {
     /// The client closed its connection, or its socket failed.
     #[error("the client went away: {0}")]
     ClientGone(io::Error),
-    /// The client broke the protocol.
-    #[error("the client broke the protocol: {0}")]
-    ClientProtocol(&'static str),
     /// The client's command is larger than allowed.
     #[error("the command is larger than {limit} bytes")]
     TooLarge {

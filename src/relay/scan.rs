@@ -267,7 +267,6 @@ mod tests {
     impl Witness for Deaf {
         fn command(&mut self, _: &[u8]) {}
         fn command_sent(&mut self) {}
-        fn restored(&mut self) {}
         fn prepared(&mut self, _: &PrepareOk) {}
         fn end(&mut self, _: &End<'_>) {}
         fn tell(&mut self, _: &[u8], _: &mut BytesMut) -> bool {

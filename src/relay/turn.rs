@@ -28,7 +28,7 @@ pub async fn turn<W: Witness>(
     let before = |error| Broken { error, reply_started: false, finished_alone: false };
     let sent = command::send(client, backend, &mut order, traffic, witness).await.map_err(before)?;
     for _ in 0..order.prefix_replies {
-        prefix_reply(client, backend, traffic, witness).await.map_err(before)?;
+        prefix_reply(client, backend, traffic).await.map_err(before)?;
     }
     let started = traffic.to_client;
     let mut scan = Scan::new(order.reply, dialect, sent.seq);
@@ -70,18 +70,17 @@ async fn finish_alone<W: Witness>(
 }
 
 /// The answer to one packet of the prefix, which the client does not see.
-async fn prefix_reply<W: Witness>(
+async fn prefix_reply(
     client: &mut Channel<'_>,
     backend: &mut Channel<'_>,
     traffic: &mut Traffic,
-    witness: &mut W,
 ) -> Result<(), TurnError> {
     loop {
         let data = backend.buffer.data();
         if let Some(header) = Header::parse(data) {
             if let Some(payload) = data.get(HEADER..HEADER + header.len) {
                 match payload.first() {
-                    Some(0x00 | 0xfe) => witness.restored(),
+                    Some(0x00 | 0xfe) => {}
                     Some(0xff) => return Err(refused(payload)),
                     _ => return Err(TurnError::BackendMalformed("neither OK nor an error after a restore")),
                 }
