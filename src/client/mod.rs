@@ -4,6 +4,7 @@
 //! buffer, answer here (`local`) or lease a backend (`lend`) and relay one turn. `registry` knows who is there,
 //! so that a client can be killed, drained or counted. `reply` is the only place that words an error.
 
+mod borrow;
 mod command;
 mod door;
 mod killer;
@@ -15,6 +16,7 @@ mod packets;
 pub mod registry;
 pub mod reply;
 mod serve;
+mod settle;
 mod state;
 mod turn;
 pub mod users;

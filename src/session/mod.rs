@@ -34,6 +34,7 @@
 //! random states.
 
 mod ask;
+mod endings;
 mod memory;
 mod observe;
 mod pin;

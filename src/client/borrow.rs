@@ -1,0 +1,194 @@
+//! A backend for one command: in line if need be, and brought to the session's state.
+
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::lend::{self, Unlent};
+use super::reply::Fault;
+use super::serve::{Client, goodbye_of};
+use super::turn::Next;
+use crate::backend::{Prefix, QueryError};
+use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
+use crate::pool::{Lease, Server};
+use crate::protocol::command::Command;
+use crate::session::{Ask, Plan, Restore, plan};
+use crate::sql::{Effects, Flags};
+
+/// How many backends are tried that cannot be brought out of their schema.
+const EXCHANGES: usize = 4;
+
+impl Client {
+    /// A backend in this session's state, or with what brings it there in front of the command.
+    pub(super) async fn restored(
+        &mut self,
+        command: Command,
+        effects: Option<&Effects>,
+    ) -> Result<(Lease<Server>, Prefix), Next> {
+        for _ in 0..EXCHANGES {
+            let mut lease = match self.lease.take() {
+                // Nobody else was on it: it is as this session left it.
+                Some(lease) => return Ok((lease, Prefix::default())),
+                None => self.wait_for_lease().await?,
+            };
+            self.moved = lease.kind() != LeaseKind::Own;
+            if self.moved {
+                if !Box::pin(self.move_on()).await {
+                    lend::give_back(lease, 0);
+                    let reason = "the server closed the connection that knew this session's LAST_INSERT_ID()".into();
+                    let fault = Fault::BackendLost { reason };
+                    return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
+                }
+            } else {
+                // Untouched: what was not known about it, and its warnings, only mattered to others.
+                if self.loan.take().is_some() {
+                    lease.state.last_insert_id = self.session.held().last_insert_id;
+                }
+                lease.state.warned = false;
+            }
+            let held = self.session.held();
+            let mut way = plan(&lease.state, &held);
+            if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
+                way = plan(&lease.state, &held);
+            }
+            match way {
+                Plan::Nothing => return Ok((lease, Prefix::default())),
+                Plan::Restore(restore) => {
+                    self.door.metrics.session.restores.inc();
+                    let asks = effects.is_some_and(|effects| effects.plain.is_some());
+                    if !asks && !restore.must_be_awaited() && self.door.proven.contains(self.session.state().id) {
+                        return Ok((lease, Prefix::of(&restore)));
+                    }
+                    return Box::pin(self.restore(lease, restore, command, effects)).await;
+                }
+                Plan::Unreachable => lease.discard(CloseReason::Dirty),
+            }
+        }
+        Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// Brings a backend out of its schema and into none; `false` if it is of no further use.
+    async fn leave_schema(&mut self, lease: &mut Lease<Server>) -> bool {
+        self.door.metrics.session.schema_exits.inc();
+        match self.door.connector.change_user(lease, &self.class.account).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(thread_id = lease.thread_id, %error, "a backend cannot leave its schema; closing it");
+                false
+            }
+        }
+    }
+
+    /// Brings a backend to the session's state and waits for the outcome: a schema may have been dropped, a state is new
+    /// to the server, and the command must not run without them. (What a server has accepted before goes out with the
+    /// command.)
+    async fn restore(
+        &mut self,
+        mut lease: Lease<Server>,
+        restore: Restore,
+        command: Command,
+        effects: Option<&Effects>,
+    ) -> Result<(Lease<Server>, Prefix), Next> {
+        let state = self.session.state().id;
+        let chooses = |effects: &Effects| effects.is_certain() && effects.may(Flags::USE);
+        let needs_none = command == Command::InitDb || effects.is_some_and(chooses);
+        let schema_first = restore.prelude.is_none() && restore.schema.is_some();
+        let mut restored = lease.restore(&restore).await;
+        if needs_none && matches!(restored, Err(QueryError::Refused { code: 1044 | 1049, .. })) {
+            // The command chooses another schema: it may run in whichever the backend has.
+            self.foreign_schema = true;
+            restored = lease.restore(&Restore { schema: None, ..restore }).await;
+        }
+        match restored {
+            Ok(()) => {
+                self.door.proven.insert(state);
+                lease.state = self.session.held();
+                Ok((lease, Prefix::default()))
+            }
+            Err(QueryError::Refused { code, state, message }) => {
+                self.door.metrics.session.restore_failures.inc();
+                if schema_first && !self.foreign_schema && matches!(code, 1044 | 1049) {
+                    // Nothing has changed yet but the list of warnings.
+                    lease.state.warned = true;
+                    lend::give_back(lease, 0);
+                } else {
+                    self.foreign_schema = false;
+                    lease.discard(CloseReason::Dirty);
+                }
+                Err(self.answer_fault(&Fault::NotRestored { code, state, message }).await)
+            }
+            Err(error) => {
+                self.foreign_schema = false;
+                lease.discard(CloseReason::Lost);
+                Err(self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await)
+            }
+        }
+    }
+
+    /// The session is on a backend that was somebody else's: what it left on its last one has been saved, or is lost.
+    /// False if that was more than warnings: a private connection would have been lost with it.
+    async fn move_on(&mut self) -> bool {
+        let mut whole = true;
+        if let Some(loan) = self.loan.take() {
+            for (ask, rows) in loan.answers(|| Arc::strong_count(&loan) > 1).await {
+                whole &= rows.is_some() || ask == Ask::Warnings;
+                self.session.answer(&ask, rows);
+            }
+        }
+        // What the old backend holds is no longer this session's affair.
+        let _ = self.session.moved();
+        whole
+    }
+
+    /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
+    async fn wait_for_lease(&mut self) -> Result<Lease<Server>, Next> {
+        let (door, class) = (Arc::clone(&self.door), self.class.clone());
+        let (owner, state) = (self.owner(), self.session.state().id);
+        if let Some(lease) = lend::take_now(&door, &class, owner, state)
+            && let Some(lease) = lend::settled(&door, lease).await
+        {
+            return Ok(lease);
+        }
+        self.gauge.enter(ClientState::Waiting);
+        self.buffer.park();
+        let entry = Arc::clone(&self.registered.entry);
+        let taken = {
+            let mut taking = Box::pin(lend::take(&door, &class, owner, state));
+            let mut killed = std::pin::pin!(entry.killed());
+            poll_fn(|cx| {
+                if killed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(Goodbye::Killed));
+                }
+                if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(taken));
+                }
+                while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
+                    match self.buffer.poll_fill(cx, &mut self.stream) {
+                        Poll::Ready(Ok(0)) => return Poll::Ready(Err(Goodbye::Closed)),
+                        Poll::Ready(Ok(_)) => {}
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(goodbye_of(&error))),
+                        Poll::Pending => break,
+                    }
+                }
+                Poll::Pending
+            })
+            .await
+        };
+        match taken {
+            Ok(Ok(lease)) => Ok(lease),
+            Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
+            Err(Goodbye::Killed) => Err(ControlFlow::Break(self.last_words(1, &Fault::Killed, Goodbye::Killed).await)),
+            Err(goodbye) => Err(ControlFlow::Break(goodbye)),
+        }
+    }
+
+    /// There is no backend: says why.
+    async fn unlent(&mut self, unlent: &Unlent) -> Next {
+        if matches!(unlent, Unlent::Open(error) if error.code == 1045) {
+            self.door.users.forget(&self.guest.user, &self.guest.account.password);
+        }
+        let fault = lend::fault(&self.door, unlent);
+        self.answer_fault(&fault).await
+    }
+}
