@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -198,7 +199,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
         keys: Arc::new(Keys::default()),
-        killing: Arc::default(),
+        killing: Arc::new(Semaphore::new(config.pool.kill_connections)),
         tasks: TaskTracker::new(),
         settings: Settings::new(config),
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
@@ -39,8 +40,8 @@ pub struct Door {
     pub tls_required: bool,
     /// For passwords without TLS.
     pub keys: Arc<Keys>,
-    /// Held by whoever kills by a connection beyond the pool.
-    pub killing: Arc<tokio::sync::Mutex<()>>,
+    /// Room for connections beyond the pool, to kill by.
+    pub killing: Arc<Semaphore>,
     /// The tasks of all clients.
     pub tasks: TaskTracker,
     /// The settings below, as configured.
@@ -98,6 +99,8 @@ pub struct Settings {
     pub queue_timeout: Duration,
     /// `pool.max_connections`
     pub max_connections: usize,
+    /// `pool.kill_connections`
+    pub kill_connections: usize,
     /// `limits.max_packet`, in bytes
     pub max_packet: usize,
     /// `limits.stall_timeout`
@@ -120,6 +123,7 @@ impl Settings {
             handshake_timeout: config.server.handshake_timeout,
             queue_timeout: config.scheduler.queue_timeout,
             max_connections: config.pool.max_connections,
+            kill_connections: config.pool.kill_connections,
             max_packet: config.limits.max_packet,
             stall_timeout: config.limits.stall_timeout,
             buffer: config.limits.buffer,

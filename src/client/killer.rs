@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Door, lend};
-use crate::backend::{Backend, Class, OpenError, QueryError};
+use super::Door;
+use super::lend::{self, Unlent};
+use crate::backend::{Backend, Class, QueryError};
 use crate::metrics::CloseReason;
-use crate::pool::{Lease, Request, Server};
+use crate::pool::{Lease, LeaseError, Request, Server};
 
 /// How long to wait in line for a backend of the pool: what is to be killed may be what keeps them all busy.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -20,22 +21,26 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub(super) enum Killer {
     /// One of the pool.
     Pooled(Lease<Server>),
-    /// One connection more than the pool may have, but never two, and only for as long as a KILL takes.
-    Extra(Box<Backend>, OwnedMutexGuard<()>),
+    /// One of `pool.kill_connections`, for as long as a KILL takes.
+    Extra(Box<Backend>, OwnedSemaphorePermit),
 }
 
 impl Killer {
-    /// A backend that is idle or becomes so in a moment; else one of its own.
-    pub(super) async fn find(door: &Arc<Door>, class: &Class) -> Result<Self, OpenError> {
+    /// A backend that is idle or becomes so in a moment; else one beyond the pool, if that is allowed at all.
+    pub(super) async fn find(door: &Arc<Door>, class: &Class) -> Result<Self, Unlent> {
+        if door.settings.kill_connections == 0 {
+            return lend::take(door, class, 0, 0).await.map(Self::Pooled);
+        }
         let request = Request { class, owner: 0, state: 0, wait: PATIENCE };
         if let Ok(lease) = door.pool.lease(request).await
             && let Some(lease) = lend::settled(door, lease).await
         {
             return Ok(Self::Pooled(lease));
         }
-        let alone = Arc::clone(&door.killing).lock_owned().await;
-        let backend = door.connector.open(class).await?;
-        Ok(Self::Extra(Box::new(backend), alone))
+        let room = Arc::clone(&door.killing).acquire_owned().await.map_err(|_| LeaseError::Closed)?;
+        door.metrics.backend.kill_connections.inc();
+        let backend = door.connector.open(class).await.map_err(LeaseError::Open)?;
+        Ok(Self::Extra(Box::new(backend), room))
     }
 
     /// Kills the statement that runs on this thread, if one does.
@@ -62,7 +67,7 @@ impl Killer {
                 lend::give_back(lease, 0);
             }
             Self::Pooled(lease) => lease.discard(CloseReason::Lost),
-            Self::Extra(backend, _alone) => {
+            Self::Extra(backend, _room) => {
                 // A server that does not hang up in time is on its own.
                 let _ = tokio::time::timeout(GOODBYE, backend.close()).await;
             }

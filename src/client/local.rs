@@ -65,7 +65,7 @@ impl Client {
         };
         let mut killer = match found {
             Ok(killer) => killer,
-            Err(error) => return Err(self.say(&lend::fault_of(&error)).await),
+            Err(unlent) => return Err(self.say(&lend::fault(&self.door, &unlent)).await),
         };
         // If the statement is over meanwhile there is nothing to kill.
         let killed = match target.aim() {

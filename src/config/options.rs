@@ -84,6 +84,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     pool.idle_timeout: time_or_never(SECOND..=MONTH),
     pool.max_lifetime: time_or_never(SECOND..=MONTH),
     pool.open_parallel: Whole(1, 1_000),
+    pool.kill_connections: Whole(0, 16),
     scheduler.queue_timeout: time(MS..=hours(1)),
     scheduler.max_waiting: Whole(0, 1_000_000),
     limits.max_packet: Size(1 << 10, 1 << 30),

@@ -162,6 +162,8 @@ pub struct Pool {
     pub max_lifetime: Duration,
     /// Connections being opened at once. Default 8.
     pub open_parallel: usize,
+    /// Connections beyond `max_connections` that may be opened for a KILL alone. Default 1; range 0 to 16.
+    pub kill_connections: usize,
 }
 
 /// `[scheduler]`
@@ -304,6 +306,7 @@ impl Default for Pool {
             idle_timeout: Duration::from_secs(600),
             max_lifetime: Duration::from_secs(3600),
             open_parallel: 8,
+            kill_connections: 1,
         }
     }
 }

@@ -69,6 +69,8 @@ pub struct BackendMetrics {
     pub closes: Family<CloseReason, IntCounter>,
     /// `myriad_backend_open_seconds`
     pub open_seconds: Histogram,
+    /// `myriad_kill_connections_total`: connections opened for a KILL alone, beyond the pool.
+    pub kill_connections: IntCounter,
     /// `myriad_global_looks_total`: looks at the server's global variables that saw them.
     pub global_looks: IntCounter,
 }
@@ -83,6 +85,11 @@ impl BackendMetrics {
                 "myriad_backend_closes_total",
                 "Backend connections closed, by reason.",
                 "reason",
+            ),
+            kill_connections: counter(
+                registry,
+                "myriad_kill_connections_total",
+                "Backend connections opened for a KILL alone, beyond the cap.",
             ),
             global_looks: counter(registry, "myriad_global_looks_total", "Looks at the server's global variables."),
             open_seconds: seconds(registry, "myriad_backend_open_seconds", "Time to dial and log in, in seconds."),

@@ -133,6 +133,28 @@ on_both!(
         killer.query(&format!("KILL QUERY {}", victim.id)).await.expect_ok();
         assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
         assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+        assert_eq!(t.metric("myriad_kill_connections_total", None), 1.0);
+    }
+);
+
+on_both!(
+    without_room_of_its_own_a_kill_waits_in_line,
+    |config| {
+        one_backend(config);
+        config.pool.kill_connections = 0;
+        config.scheduler.queue_timeout = Duration::from_secs(1);
+    },
+    |t| async move {
+        let (mut victim, mut killer) = (t.client().await, t.client().await);
+        victim.send(Command::Query, b"SELECT SLEEP(3), 'mine'").await;
+        t.until("myriad_clients", Some("running"), 1.0).await;
+        killer.query(&format!("KILL QUERY {}", victim.id)).await.expect_error(1040);
+        assert!(!was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+        // The line moves on, and so does a kill in it.
+        killer.query(&format!("KILL QUERY {}", victim.id)).await.expect_ok();
+        assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+        assert_eq!(t.metric("myriad_kill_connections_total", None), 0.0);
+        assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), 1.0);
     }
 );
 
