@@ -19,7 +19,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Proven, Settings};
+use crate::client::{Door, Openings, Proven, Settings};
 use crate::config::{Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -195,6 +195,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         connector,
         interner,
         proven: Proven::default(),
+        openings: Openings::default(),
         metrics: Arc::clone(metrics),
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,

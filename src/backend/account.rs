@@ -1,8 +1,12 @@
 //! Who we are to a server: a user and its password.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwapOption;
+
+use super::Opening;
 use crate::protocol::auth::Secret;
 
 /// A user at the server with its password, interned: the same user and password are the same account, so that
@@ -15,6 +19,16 @@ pub struct Account {
     pub user: String,
     /// Its password.
     pub password: Secret,
+    /// What its sessions begin with, as learned at its last login.
+    pub(super) opening: ArcSwapOption<Opening>,
+}
+
+impl Account {
+    /// What its sessions begin with, if that was learned since this many doubts of its server.
+    #[must_use]
+    pub fn opening(&self, doubts: u64) -> Option<Arc<Opening>> {
+        self.opening.load_full().filter(|opening| opening.as_of == doubts)
+    }
 }
 
 impl PartialEq for Account {
@@ -40,6 +54,7 @@ impl AccountIds {
     #[must_use]
     pub fn make(&self, user: &str, password: &Secret) -> Account {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
-        Account { id, user: user.to_owned(), password: password.clone() }
+        let (user, password) = (user.to_owned(), password.clone());
+        Account { id, user, password, opening: ArcSwapOption::empty() }
     }
 }

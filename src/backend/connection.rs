@@ -28,6 +28,8 @@ pub struct Backend {
     pub capabilities: CapabilityFlags,
     /// What the server's session holds now, as far as a session's state goes.
     pub state: BackendState,
+    /// `backend.init_sql`
+    pub init_sql: Arc<[String]>,
     /// What the session that used it last would miss if another one took over.
     pub loan: Option<Arc<Loan>>,
 }

@@ -15,7 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
-use super::connection::TRACKERS;
 use super::facts::{Collation, Settings};
 use super::{Account, Backend, Class, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
@@ -25,7 +24,7 @@ use crate::net::{Buffer, Stream, tcp};
 use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
-use crate::session::{BackendState, Charset, Interner, StateSpec, Value};
+use crate::session::{BackendState, Charset, Interner, StateSpec};
 
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
@@ -41,6 +40,7 @@ pub struct Connector {
     buffer: usize,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tls_wish: TlsWish,
+    init_sql: Arc<[String]>,
     facts: ArcSwapOption<ServerFacts>,
     /// How often something global has changed at the server.
     doubts: AtomicU64,
@@ -85,6 +85,7 @@ impl Connector {
             buffer,
             tls,
             tls_wish,
+            init_sql: settings.init_sql.iter().flatten().cloned().collect(),
             facts: ArcSwapOption::empty(),
             doubts: AtomicU64::new(0),
             interner,
@@ -103,6 +104,12 @@ impl Connector {
     pub fn is_sure(&self) -> bool {
         let doubts = self.doubts.load(Ordering::Acquire);
         self.facts.load().as_ref().is_some_and(|facts| facts.is_complete(doubts))
+    }
+
+    /// How often something global has changed at the server.
+    #[must_use]
+    pub fn doubts(&self) -> u64 {
+        self.doubts.load(Ordering::Acquire)
     }
 
     /// A global variable was changed at the server: what new sessions start with is to be learned anew.
@@ -220,9 +227,10 @@ impl Connector {
             thread_id: greeting.connection_id,
             capabilities: conversation.capabilities(),
             state: BackendState::fresh(self.interner.intern(StateSpec::default()), false),
+            init_sql: Arc::clone(&self.init_sql),
             loan: None,
         };
-        self.prepare(&mut backend, greeting).await.map_err(query_error)?;
+        self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
         Ok(backend)
     }
 
@@ -235,13 +243,20 @@ impl Connector {
         })
     }
 
-    /// What a fresh connection needs: trackers on, its charset known, and once for the server, its collations.
-    async fn prepare(&self, backend: &mut Backend, greeting: &ServerGreeting) -> Result<(), QueryError> {
-        if backend.tracks() {
-            backend.query(TRACKERS).await?;
-        }
+    /// What a fresh connection needs: trackers on, its state known, and once for the server, its collations.
+    async fn prepare(
+        &self,
+        backend: &mut Backend,
+        greeting: &ServerGreeting,
+        account: &Account,
+    ) -> Result<(), QueryError> {
         let as_of = self.doubts.load(Ordering::Acquire);
-        let initial = backend.read_state().await?;
+        let mut initial = backend.begin().await?;
+        let opening = backend.opening(as_of).await?;
+        if opening.by_server() && !backend.has_init_sql() {
+            backend.read_variables(&mut initial).await?;
+        }
+        account.opening.store(Some(Arc::new(opening)));
         let known = self.facts.load().as_ref().is_some_and(|facts| {
             facts.is_complete(as_of) && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
         });
@@ -269,44 +284,11 @@ impl Connector {
     }
 }
 
-impl Backend {
-    /// Asks for what a session that has just begun has of a state. Its `sql_mode` is always part of it, and of every
-    /// session's state: it decides how texts are read, so no session may come to another one by changing its backend.
-    ///
-    /// # Errors
-    /// As [`Backend::query`].
-    pub async fn read_state(&mut self) -> Result<StateSpec, QueryError> {
-        self.ask_state(
-            "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
-             @@collation_connection, @@sql_mode",
-        )
-        .await
-    }
-
-    async fn ask_state(&mut self, sql: &str) -> Result<StateSpec, QueryError> {
-        let rows = self.query(sql).await?;
-        let mut fields = rows
-            .fields(0)
-            .into_iter()
-            .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
-        let mut next = || fields.next().flatten();
-        let (client, connection, results, collation) = (next(), next(), next(), next());
-        let charset = Charset {
-            client: client.unwrap_or_default(),
-            connection: connection.unwrap_or_default(),
-            results,
-            collation: collation.unwrap_or_default(),
-        };
-        let sql_mode = next().map(|mode| ("sql_mode".into(), Value::from(&*mode)));
-        Ok(StateSpec { schema: None, charset, variables: sql_mode.into_iter().collect() })
-    }
-}
-
 /// What a connection gets whose client names no collation that the server knows.
 async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
     let sql = "SELECT @@global.character_set_client, @@global.character_set_connection, \
                @@global.character_set_results, @@global.collation_connection";
-    match backend.ask_state(sql).await {
+    match backend.read_state_by(sql).await {
         Err(QueryError::Refused { .. }) => Ok(Charset::default()),
         other => Ok(other?.charset),
     }

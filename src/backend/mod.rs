@@ -14,6 +14,7 @@ mod facts;
 mod globals;
 mod kill;
 mod loan;
+mod opening;
 mod query;
 mod restore;
 
@@ -25,5 +26,6 @@ pub use error::OpenError;
 pub use facts::{Collation, ServerFacts, Settings};
 pub use globals::{GlobalChanges, Globals, GlobalsWatch};
 pub use loan::{Answer, Loan};
+pub use opening::Opening;
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;

@@ -75,13 +75,38 @@ impl Backend {
         self.command(Command::Query, sql.as_bytes()).await
     }
 
+    /// Runs several statements, sent in one write. The server has `backend.connect_timeout` for all of them.
+    ///
+    /// # Errors
+    /// As [`Backend::query`]; the first refusal, after all answers were read.
+    pub async fn batch(&mut self, statements: &[&str]) -> Result<Vec<Rows>, QueryError> {
+        let mut out = BytesMut::new();
+        for statement in statements {
+            append_command(&mut out, Command::Query, statement.as_bytes());
+        }
+        let patience = self.patience;
+        let all = async {
+            self.stream.write_all(&out).await?;
+            self.stream.flush().await?;
+            let (mut answers, mut refused) = (Vec::new(), None);
+            for _ in statements {
+                match self.answer(Command::Query).await {
+                    Ok(rows) => answers.push(rows),
+                    Err(refusal @ QueryError::Refused { .. }) => refused = refused.or(Some(refusal)),
+                    Err(error) => return Err(error),
+                }
+            }
+            refused.map_or(Ok(answers), Err)
+        };
+        tokio::time::timeout(patience, all).await.map_err(late)?
+    }
+
     /// Runs one command whose reply is an OK, an error or rows. The server has `backend.connect_timeout` to answer.
     ///
     /// # Errors
     /// As [`Backend::query`].
     pub async fn command(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
         let limit = self.patience;
-        let late = |_| QueryError::Lost(io::Error::new(io::ErrorKind::TimedOut, "the server does not answer"));
         tokio::time::timeout(limit, self.exchange(command, argument)).await.map_err(late)?
     }
 
@@ -90,6 +115,11 @@ impl Backend {
         append_command(&mut out, command, argument);
         self.stream.write_all(&out).await?;
         self.stream.flush().await?;
+        self.answer(command).await
+    }
+
+    /// Reads the answer to a command that was sent.
+    async fn answer(&mut self, command: Command) -> Result<Rows, QueryError> {
         let mut reply = Reply::new(command.reply(), self.deprecates_eof(), self.tracks());
         let (mut rows, mut refused, mut total) = (Rows::default(), None, 0);
         while !reply.is_done() {
@@ -139,6 +169,10 @@ impl Backend {
             }
         }
     }
+}
+
+fn late(_: tokio::time::error::Elapsed) -> QueryError {
+    QueryError::Lost(io::Error::new(io::ErrorKind::TimedOut, "the server does not answer"))
 }
 
 fn refusal(err: &ErrPacket<'_>) -> QueryError {

@@ -3,7 +3,6 @@
 use bytes::BytesMut;
 
 use super::{Backend, QueryError};
-use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::protocol::frame::write_packet;
 use crate::session::{BackendState, Interner, Restore, StateSpec};
@@ -55,19 +54,8 @@ impl Backend {
 
     /// After the server has reset its session: what every connection of ours needs, and a look at what it has now.
     pub(super) async fn revive(&mut self, interner: &Interner) -> Result<(), QueryError> {
-        self.arm_flags().await?;
-        self.arm_trackers().await?;
-        let initial = self.read_state().await?;
+        let initial = self.begin().await?;
         self.forget(interner, initial);
-        Ok(())
-    }
-
-    /// What a flag of the handshake sets in a session: MySQL sets it again in a reset, MariaDB does not. (The other one,
-    /// CLIENT_IGNORE_SPACE, is part of `sql_mode`, and that is part of a session's state.)
-    async fn arm_flags(&mut self) -> Result<(), QueryError> {
-        if self.capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE) {
-            self.query("SET SESSION wait_timeout=@@interactive_timeout").await?;
-        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
+use super::opening::Openings;
 use super::registry::Registry;
 use super::users::Users;
 use crate::backend::Connector;
@@ -32,6 +33,8 @@ pub struct Door {
     pub interner: Arc<Interner>,
     /// States that a server has accepted as a whole.
     pub proven: Proven,
+    /// What new sessions begin with.
+    pub openings: Openings,
     /// The numbers.
     pub metrics: Arc<Metrics>,
     /// TLS, if it is offered.

@@ -146,8 +146,14 @@ impl Client {
         let whole = [&[Command::ChangeUser.byte()][..], &payload].concat();
         let step = machine.change_user(&whole, self.guest.capabilities, self.stream.is_tls(), 0);
         let door = Arc::clone(&self.door);
-        let mut threshold =
-            Threshold { door: &door, buffer: &mut self.buffer, host: &self.host, owner: 0, salt: self.guest.salt };
+        let mut threshold = Threshold {
+            door: &door,
+            buffer: &mut self.buffer,
+            host: &self.host,
+            owner: 0,
+            salt: self.guest.salt,
+            fresh: false,
+        };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
             Ok(Ok(guest)) => {

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 
 use super::reply::Fault;
 use super::users::UserSlot;
-use super::{Door, lend, packets, reply};
+use super::{Door, lend, opening, packets, reply};
 use crate::backend::{Account, Class, QueryError, ServerFacts};
 use crate::metrics::LoginResult;
 use crate::net::{Buffer, Stream};
@@ -18,7 +18,7 @@ use crate::protocol::command::Command;
 use crate::protocol::handshake::{
     Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
 };
-use crate::session::{Options, Session, StateSpec, Value};
+use crate::session::{Options, Session, State, StateSpec, Value};
 
 /// A client that may stay.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Guest {
     pub(super) collation: u16,
     /// What the passwords of this connection are scrambled with.
     pub(super) salt: Nonce,
+    /// What its session begins with.
+    pub(super) start: Arc<State>,
     /// Its place among the user's clients.
     _slot: UserSlot,
 }
@@ -62,6 +64,8 @@ pub(super) struct Threshold<'a> {
     pub(super) owner: u64,
     /// What passwords are scrambled with; made at the greeting.
     pub(super) salt: Nonce,
+    /// Is this a new connection, and not one that only changes its user?
+    pub(super) fresh: bool,
 }
 
 /// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
@@ -99,24 +103,29 @@ pub(super) fn policy(door: &Door, stream: &Stream) -> Policy {
     Policy { tls_offered: door.tls.is_some() && !local, tls_required: door.tls_required, local }
 }
 
-/// The session of a client that has just logged in: as the server would make it from the handshake.
+/// The session of a client that has just logged in.
 pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
     let facts = door.connector.facts();
-    let mariadb = facts.as_ref().is_some_and(|facts| facts.mariadb);
-    let charset = facts.as_ref().map(|facts| facts.charset(guest.collation)).unwrap_or_default();
-    let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
     let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(guest.capabilities));
-    let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
-    let state = door.interner.intern(StateSpec { schema, charset, variables });
     let has = |word: &str| sql_mode.iter().flat_map(|mode| mode.split(',')).any(|mode| mode == word);
     let options = Options {
-        mariadb,
+        mariadb: facts.as_ref().is_some_and(|facts| facts.mariadb),
         multi_statements: guest.capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
     };
-    Session::new(state, Arc::clone(&door.interner), options)
+    Session::new(Arc::clone(&guest.start), Arc::clone(&door.interner), options)
+}
+
+/// The state of a session that has just begun, as the server would make it from the handshake alone.
+fn base(door: &Door, request: &LoginRequest) -> Arc<State> {
+    let facts = door.connector.facts();
+    let charset = facts.as_ref().map(|facts| facts.charset(request.collation)).unwrap_or_default();
+    let schema = request.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
+    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(request.capabilities));
+    let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
+    door.interner.intern(StateSpec { schema, charset, variables })
 }
 
 /// A salt without zero bytes, as servers make it.
@@ -245,7 +254,7 @@ async fn admit(
         door.users.unproven_account(&request.user, password)
     };
     let class = Class::new(Arc::clone(&account), request.capabilities);
-    let known = door.connector.is_sure();
+    let known = door.connector.is_sure() && account.opening(door.connector.doubts()).is_some();
     if !verified || request.schema.is_some() || !known {
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
@@ -259,6 +268,9 @@ async fn admit(
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
         return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
     }
+    let base = base(door, request);
+    let start = opening::start(door, &class, threshold.owner, base, threshold.fresh).await;
+    let start = start.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {
         user: Arc::from(request.user.as_str()),
         account,
@@ -266,6 +278,7 @@ async fn admit(
         capabilities: request.capabilities,
         collation: request.collation,
         salt: threshold.salt,
+        start,
         _slot: slot,
     })
 }

@@ -12,6 +12,7 @@ mod lend;
 pub mod listener;
 mod local;
 mod login;
+mod opening;
 mod packets;
 pub mod registry;
 pub mod reply;
@@ -23,3 +24,4 @@ pub mod users;
 mod watch;
 
 pub use door::{Door, Proven, Settings};
+pub use opening::Openings;

@@ -110,7 +110,8 @@ async fn enter(
     let limit = door.settings.handshake_timeout;
     let mut buffer = Buffer::new(door.settings.buffer);
     let id = registered.entry.id;
-    let mut threshold = Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id), salt: [0; 20] };
+    let mut threshold =
+        Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id), salt: [0; 20], fresh: true };
     let mut stream = stream;
     let logging_in = Box::pin(login::log_in(&mut threshold, &mut stream, id));
     let logged_in = tokio::time::timeout(limit, logging_in).await;

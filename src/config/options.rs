@@ -45,6 +45,7 @@ const TENTH: Duration = Duration::from_millis(100);
 const DAY: Duration = hours(24);
 const MONTH: Duration = hours(24 * 31);
 const TEXT: Text = Text { max: 255 };
+const STATEMENT: Text = Text { max: 4096 };
 
 const SERVER_TLS: Word<ServerTlsMode> =
     Word(&[("off", ServerTlsMode::Off), ("optional", ServerTlsMode::Optional), ("required", ServerTlsMode::Required)]);
@@ -75,6 +76,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     backend.connect_timeout: time(TENTH..=minutes(10)),
     backend.keepalive: time_or_never(SECOND..=hours(2)),
     backend.globals_interval: time_or_never(TENTH..=hours(1)),
+    backend.init_sql: Maybe(Several(STATEMENT)),
     backend.tls.mode: BACKEND_TLS,
     backend.tls.ca: Maybe(FilePath),
     backend.tls.server_name: Maybe(TEXT),

@@ -110,6 +110,8 @@ pub struct Backend {
     /// How often the server's global variables are looked at, on an idle connection, so that new sessions see what
     /// was changed. Default 5 s; zero is never.
     pub globals_interval: Duration,
+    /// Statements that every session begins with, also after a reset. Default none.
+    pub init_sql: Option<Vec<String>>,
     /// TLS with the servers.
     pub tls: BackendTls,
 }
@@ -292,6 +294,7 @@ impl Default for Backend {
             connect_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(60),
             globals_interval: Duration::from_secs(5),
+            init_sql: None,
             tls: BackendTls::default(),
         }
     }

@@ -59,6 +59,7 @@ pub use memory::Memory;
 pub use pin::{PinReason, PinSet};
 pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
+pub use variables::note_initial;
 
 use tally::Tally;
 use turn::Turn;

@@ -107,6 +107,14 @@ pub(super) fn note(spec: &mut StateSpec, name: &str, value: Option<&[u8]>) -> Ve
     }
 }
 
+/// Notes in `spec` what a session has from its beginning, if that can be carried to other connections.
+pub fn note_initial(spec: &mut StateSpec, name: &[u8], value: &[u8]) {
+    let Ok(name) = std::str::from_utf8(name).map(str::to_ascii_lowercase) else { return };
+    if !CHARSET.contains(&&*name) {
+        note(spec, &name, Some(value));
+    }
+}
+
 fn note_charset(spec: &mut StateSpec, name: &str, value: &[u8]) -> Verdict {
     let Ok(text) = std::str::from_utf8(value) else { return Verdict::Unknown };
     if !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {

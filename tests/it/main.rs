@@ -19,6 +19,7 @@ mod kills;
 mod leaks;
 mod limits;
 mod login;
+mod openings;
 mod outages;
 mod packets;
 mod page;

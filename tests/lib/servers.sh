@@ -1,8 +1,9 @@
-# Private MariaDB and MySQL servers on free ports of 127.0.0.1, each with a data folder of its own below RUN.
+# Private MariaDB and MySQL servers on free ports of 127.0.0.1, each with a data folder of its own below RUN: one of each
+# that all tests share, and one apart for those that change what every session sees.
 # Sourced by tests/run, which sets RUN (a temporary folder) and calls stop_servers on its way out.
 # shellcheck shell=bash
 
-MARIADB_PID='' MYSQL_PID=''
+SERVER_PIDS=()
 
 # Options that both understand. Durability off, buffers small: the data lives for minutes.
 COMMON_OPTIONS=(--bind-address=127.0.0.1 --skip-name-resolve --max-connections=2000 --back-log=1024
@@ -32,18 +33,19 @@ make_certificates() {
 # Both servers run as the user `mysql`, and end with this shell even if it is killed outright (--pdeathsig).
 as_mysql() { printf '%s\n' setpriv "--reuid=$(id -u mysql)" "--regid=$(id -g mysql)" --clear-groups --pdeathsig=TERM --; }
 
-# start_server NAME: starts `run_NAME PORT` until it answers, on another port when that one was taken meanwhile.
-# Leaves PORT and PID in START_PORT and START_PID.
+# start_server KIND FOLDER: starts `run_KIND FOLDER PORT` until it answers, on another port when that one was taken
+# meanwhile. Leaves the port in START_PORT.
 start_server() {
-  local name=$1 log=$RUN/$1/server.log
+  local kind=$1 name=$2 log=$RUN/$2/server.log pid
   for _ in 1 2 3; do
     START_PORT=$(free_port)
-    "run_$name" "$START_PORT" > "$log" 2>&1 < /dev/null &
-    START_PID=$!
-    if wait_until 90 server_settled "$START_PID" "$RUN/$name/server.sock" && alive "$START_PID" && ! gone "$START_PID"; then
+    "run_$kind" "$name" "$START_PORT" > "$log" 2>&1 < /dev/null &
+    pid=$!
+    SERVER_PIDS+=("$pid")
+    if wait_until 90 server_settled "$pid" "$RUN/$name/server.sock" && alive "$pid" && ! gone "$pid"; then
       return 0
     fi
-    stop_pid "$START_PID"
+    stop_pid "$pid"
   done
   say "$name did not start; the end of its log:"
   tail -n 20 "$log" >&2
@@ -51,44 +53,41 @@ start_server() {
 }
 server_settled() { gone "$1" || mariadb --no-defaults -S "$2" -u root -e 'SELECT 1' > /dev/null 2>&1; }
 
+# start_mariadb FOLDER, start_mysql FOLDER: makes the data folder and starts the server on it.
 start_mariadb() {
-  local dir=$RUN/mariadb
+  local dir=$RUN/$1
   install -d -o mysql -g mysql -m 750 "$dir"
   mariadb-install-db --no-defaults --datadir="$dir/data" --user=mysql --auth-root-authentication-method=normal \
     --skip-test-db --force > "$dir/install.log" 2>&1 || { tail -n 20 "$dir/install.log" >&2; return 1; }
-  start_server mariadb || return 1
-  MARIADB_PID=$START_PID
-  export MYRIAD_TEST_MARIADB=127.0.0.1:$START_PORT MYRIAD_TEST_MARIADB_SOCKET=$dir/server.sock
-  create_accounts "$MYRIAD_TEST_MARIADB_SOCKET" ''
+  start_server mariadb "$1" || return 1
+  create_accounts "$dir/server.sock" ''
 }
 run_mariadb() {
-  local dir=$RUN/mariadb privileges
+  local dir=$RUN/$1 privileges
   mapfile -t privileges < <(as_mysql)
-  exec "${privileges[@]}" mariadbd --no-defaults --datadir="$dir/data" --socket="$dir/server.sock" --port="$1" \
+  exec "${privileges[@]}" mariadbd --no-defaults --datadir="$dir/data" --socket="$dir/server.sock" --port="$2" \
     --pid-file="$dir/server.pid" "${COMMON_OPTIONS[@]}" --skip-log-bin --innodb-log-file-size=64M \
     --ssl-ca="$RUN/tls/ca.pem" --ssl-cert="$RUN/tls/server.pem" --ssl-key="$RUN/tls/server-key.pem"
 }
 
 # MySQL sees $RUN as /mnt inside its tree.
 start_mysql() {
-  local dir=$RUN/mysql
+  local dir=$RUN/$1
   install -d -o mysql -g mysql -m 750 "$dir"
-  initialize_mysql > "$dir/install.log" 2>&1 || { tail -n 20 "$dir/install.log" >&2; return 1; }
-  start_server mysql || return 1
-  MYSQL_PID=$START_PID
-  export MYRIAD_TEST_MYSQL=127.0.0.1:$START_PORT MYRIAD_TEST_MYSQL_SOCKET=$dir/server.sock
-  create_accounts "$MYRIAD_TEST_MYSQL_SOCKET" 'WITH caching_sha2_password'
+  initialize_mysql "$1" > "$dir/install.log" 2>&1 || { tail -n 20 "$dir/install.log" >&2; return 1; }
+  start_server mysql "$1" || return 1
+  create_accounts "$dir/server.sock" 'WITH caching_sha2_password'
 }
 initialize_mysql() (
   mapfile -t privileges < <(as_mysql)
-  in_sid "$RUN" "${privileges[@]}" mysqld --no-defaults --initialize-insecure --datadir=/mnt/mysql/data \
+  in_sid "$RUN" "${privileges[@]}" mysqld --no-defaults --initialize-insecure --datadir="/mnt/$1/data" \
     --innodb-redo-log-capacity=64M
 )
 run_mysql() {
   local privileges
   mapfile -t privileges < <(as_mysql)
-  in_sid "$RUN" "${privileges[@]}" mysqld --no-defaults --datadir=/mnt/mysql/data --socket=/mnt/mysql/server.sock \
-    --port="$1" --pid-file=/mnt/mysql/server.pid "${COMMON_OPTIONS[@]}" --mysqlx=OFF --skip-log-bin --sync-binlog=0 \
+  in_sid "$RUN" "${privileges[@]}" mysqld --no-defaults --datadir="/mnt/$1/data" --socket="/mnt/$1/server.sock" \
+    --port="$2" --pid-file="/mnt/$1/server.pid" "${COMMON_OPTIONS[@]}" --mysqlx=OFF --skip-log-bin --sync-binlog=0 \
     --innodb-redo-log-capacity=64M \
     --ssl-ca=/mnt/tls/ca.pem --ssl-cert=/mnt/tls/server.pem --ssl-key=/mnt/tls/server-key.pem
 }
@@ -117,12 +116,18 @@ start_servers() {
   chmod 750 "$RUN"
   make_certificates
   say "starting MariaDB"
-  start_mariadb || return 1
-  say "MariaDB $(server_version "$MYRIAD_TEST_MARIADB_SOCKET") on $MYRIAD_TEST_MARIADB"
+  start_mariadb mariadb || return 1
+  export MYRIAD_TEST_MARIADB=127.0.0.1:$START_PORT MYRIAD_TEST_MARIADB_SOCKET=$RUN/mariadb/server.sock
+  start_mariadb mariadb-apart || return 1
+  export MYRIAD_TEST_MARIADB_APART=127.0.0.1:$START_PORT
+  say "MariaDB $(server_version "$MYRIAD_TEST_MARIADB_SOCKET") on $MYRIAD_TEST_MARIADB, apart $MYRIAD_TEST_MARIADB_APART"
   if [ -e "$MYRIAD_TEST_SID/complete" ]; then
     say "starting MySQL"
-    start_mysql || return 1
-    say "MySQL $(server_version "$MYRIAD_TEST_MYSQL_SOCKET") on $MYRIAD_TEST_MYSQL"
+    start_mysql mysql || return 1
+    export MYRIAD_TEST_MYSQL=127.0.0.1:$START_PORT MYRIAD_TEST_MYSQL_SOCKET=$RUN/mysql/server.sock
+    start_mysql mysql-apart || return 1
+    export MYRIAD_TEST_MYSQL_APART=127.0.0.1:$START_PORT
+    say "MySQL $(server_version "$MYRIAD_TEST_MYSQL_SOCKET") on $MYRIAD_TEST_MYSQL, apart $MYRIAD_TEST_MYSQL_APART"
   else
     loud "NO MySQL SERVER: its tree could not be made (see above). Everything is tested on MariaDB only."
   fi
@@ -130,15 +135,16 @@ start_servers() {
 server_version() { mariadb --no-defaults -S "$1" -u root -NBe 'SELECT VERSION()'; }
 
 stop_servers() {
-  [ -z "$MARIADB_PID" ] || stop_pid "$MARIADB_PID" 30
-  [ -z "$MYSQL_PID" ] || stop_pid "$MYSQL_PID" 30
-  MARIADB_PID='' MYSQL_PID=''
+  local pid
+  for pid in "${SERVER_PIDS[@]}"; do stop_pid "$pid" 30; done
+  SERVER_PIDS=()
 }
 
 print_exports() {
   local name
-  for name in MYRIAD_TEST_MARIADB MYRIAD_TEST_MARIADB_SOCKET MYRIAD_TEST_MYSQL MYRIAD_TEST_MYSQL_SOCKET MYRIAD_TEST_CA \
-    MYRIAD_TEST_SID MYRIAD_TEST_SHARED MYRIAD_TEST_PYTHON MYRIAD_TEST_NODE_PATH; do
+  for name in MYRIAD_TEST_MARIADB MYRIAD_TEST_MARIADB_SOCKET MYRIAD_TEST_MARIADB_APART MYRIAD_TEST_MYSQL \
+    MYRIAD_TEST_MYSQL_SOCKET MYRIAD_TEST_MYSQL_APART MYRIAD_TEST_CA MYRIAD_TEST_SID MYRIAD_TEST_SHARED \
+    MYRIAD_TEST_PYTHON MYRIAD_TEST_NODE_PATH; do
     [ -z "${!name-}" ] || printf 'export %s=%q\n' "$name" "${!name}"
   done
 }

@@ -23,10 +23,12 @@ impl Kind {
     ///
     /// # Panics
     /// If nobody started it.
-    fn address(self) -> Option<SocketAddr> {
-        let name = match self {
-            Self::MariaDb => "MYRIAD_TEST_MARIADB",
-            Self::MySql => "MYRIAD_TEST_MYSQL",
+    fn address(self, apart: bool) -> Option<SocketAddr> {
+        let name = match (self, apart) {
+            (Self::MariaDb, false) => "MYRIAD_TEST_MARIADB",
+            (Self::MariaDb, true) => "MYRIAD_TEST_MARIADB_APART",
+            (Self::MySql, false) => "MYRIAD_TEST_MYSQL",
+            (Self::MySql, true) => "MYRIAD_TEST_MYSQL_APART",
         };
         match std::env::var(name) {
             Ok(skipped) if skipped == "skip" => {
@@ -57,8 +59,16 @@ pub(crate) struct Setup {
 impl Setup {
     /// Starts the proxy and makes the schema.
     pub(crate) async fn new(kind: Kind, configure: impl FnOnce(&mut Config)) -> Option<Arc<Self>> {
+        Self::before(kind, kind.address(false)?, configure).await
+    }
+
+    /// The same on the server whose global variables a test may set as it likes, as long as it is [`Setup::master`].
+    pub(crate) async fn apart(kind: Kind, configure: impl FnOnce(&mut Config)) -> Option<Arc<Self>> {
+        Self::before(kind, kind.address(true)?, configure).await
+    }
+
+    async fn before(kind: Kind, server: SocketAddr, configure: impl FnOnce(&mut Config)) -> Option<Arc<Self>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let server = kind.address()?;
         let schema = format!("tenant_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut config = config(server);
         configure(&mut config);
