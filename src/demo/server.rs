@@ -184,12 +184,16 @@ mod tests {
     async fn options_must_go_together() {
         let alone = Options { user: Some("u".into()), ..Options::default() };
         assert!(refused(alone).await.contains("--backend"));
-        let nobody = Endpoint { host: "127.0.0.1".into(), port: 1 };
+        // Taken, and nobody listens on it.
+        let deaf = tokio::net::TcpSocket::new_v4().unwrap();
+        deaf.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let port = deaf.local_addr().unwrap().port();
+        let nobody = Endpoint { host: "127.0.0.1".into(), port };
         let options = Options { backend: Some(nobody.clone()), ..Options::default() };
         assert!(refused(options).await.contains("--user"));
         let options = Options { backend: Some(nobody), user: Some("u".into()), ..Options::default() };
         let text = refused(options).await;
-        assert!(text.contains("127.0.0.1:1") && text.contains("--backend"), "{text}");
+        assert!(text.contains(&format!("127.0.0.1:{port}")) && text.contains("--backend"), "{text}");
     }
 
     #[tokio::test]

@@ -218,9 +218,15 @@ mod tests {
     use super::*;
     use crate::load::{ErrorCount, FailureKind};
 
-    fn plan(clients: usize) -> Plan {
-        // Nobody listens there.
-        let target = SocketAddr::from(([127, 0, 0, 1], 1));
+    /// A port that is taken, and on which nobody listens.
+    fn deaf_port() -> (tokio::net::TcpSocket, SocketAddr) {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
+    fn plan(target: SocketAddr, clients: usize) -> Plan {
         Plan { clients, duration: Duration::from_millis(10), ..Plan::single(target, "u", "p", None) }
     }
 
@@ -229,7 +235,8 @@ mod tests {
         let (mut parent, child) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(child);
         let child = tokio::spawn(serve(input, output));
-        send(&mut parent, &Order::Connect(plan(3))).await.unwrap();
+        let (_taken, target) = deaf_port();
+        send(&mut parent, &Order::Connect(plan(target, 3))).await.unwrap();
         loop {
             match receive(&mut parent).await.unwrap() {
                 Answer::Progress(_) => {}
@@ -257,7 +264,8 @@ mod tests {
         let (mut parent, child) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(child);
         let child = tokio::spawn(serve(input, output));
-        send(&mut parent, &Order::Connect(plan(0))).await.unwrap();
+        let (_taken, target) = deaf_port();
+        send(&mut parent, &Order::Connect(plan(target, 0))).await.unwrap();
         let Answer::Refused { reason } = receive(&mut parent).await.unwrap() else { panic!("no refusal") };
         assert!(reason.contains("at least one client"), "{reason}");
         child.await.unwrap().unwrap();
@@ -287,9 +295,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_is_no_load_generator_is_an_error() {
-        let error = Remote::connect(Command::new("/bin/true"), plan(1), |_| ()).await.unwrap_err();
+        let (_taken, target) = deaf_port();
+        let error = Remote::connect(Command::new("/bin/true"), plan(target, 1), |_| ()).await.unwrap_err();
         assert!(matches!(error, RemoteError::Ended(_)), "{error}");
-        let error = Remote::connect(Command::new("/nonexistent"), plan(1), |_| ()).await.unwrap_err();
+        let error = Remote::connect(Command::new("/nonexistent"), plan(target, 1), |_| ()).await.unwrap_err();
         assert!(matches!(error, RemoteError::Start(_)), "{error}");
     }
 }
