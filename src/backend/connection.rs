@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 
+use super::kill::Thread;
 use super::query::append_command;
 use super::{Loan, QueryError};
 use crate::net::{Buffer, Stream};
@@ -24,6 +25,8 @@ pub struct Backend {
     pub patience: Duration,
     /// The server's id of this connection.
     pub thread_id: u32,
+    /// Its place among our threads.
+    pub(super) _thread: Thread,
     /// What was agreed on.
     pub capabilities: CapabilityFlags,
     /// What the server's session holds now, as far as a session's state goes.

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::facts::{Collation, Settings};
+use super::kill::Threads;
 use super::{Account, Backend, Class, OpenError, QueryError, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
@@ -41,6 +42,7 @@ pub struct Connector {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tls_wish: TlsWish,
     init_sql: Arc<[String]>,
+    threads: Arc<Threads>,
     facts: ArcSwapOption<ServerFacts>,
     /// How often something global has changed at the server.
     doubts: AtomicU64,
@@ -86,6 +88,7 @@ impl Connector {
             tls,
             tls_wish,
             init_sql: settings.init_sql.iter().flatten().cloned().collect(),
+            threads: Arc::default(),
             facts: ArcSwapOption::empty(),
             doubts: AtomicU64::new(0),
             interner,
@@ -110,6 +113,12 @@ impl Connector {
     #[must_use]
     pub fn doubts(&self) -> u64 {
         self.doubts.load(Ordering::Acquire)
+    }
+
+    /// Does this thread of the server work for us?
+    #[must_use]
+    pub fn has_thread(&self, thread_id: u32) -> bool {
+        self.threads.contains(thread_id)
     }
 
     /// A global variable was changed at the server: what new sessions start with is to be learned anew.
@@ -225,6 +234,7 @@ impl Connector {
             buffer: Buffer::new(self.buffer),
             patience: self.connect_timeout,
             thread_id: greeting.connection_id,
+            _thread: self.threads.enter(greeting.connection_id),
             capabilities: conversation.capabilities(),
             state: BackendState::fresh(self.interner.intern(StateSpec::default()), false),
             init_sql: Arc::clone(&self.init_sql),

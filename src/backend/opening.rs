@@ -36,11 +36,6 @@ impl Opening {
     }
 }
 
-/// Of whoever may connect in an emergency, and does so without `init_connect`.
-const EXEMPT: &str = "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = CONCAT('''', \
-    SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') \
-    AND PRIVILEGE_TYPE IN ('SUPER', 'CONNECTION ADMIN', 'CONNECTION_ADMIN') LIMIT 1";
-
 const STATE: &str = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, \
     @@collation_connection, @@sql_mode";
 
@@ -128,7 +123,7 @@ impl Backend {
         };
         let text = rows.fields(0).into_iter().next().flatten().unwrap_or_default();
         let mut init_connect = String::from_utf8_lossy(&text).into_owned();
-        if !init_connect.is_empty() && !self.query(EXEMPT).await?.rows.is_empty() {
+        if !init_connect.is_empty() && self.may_kill_others().await? {
             init_connect.clear();
         }
         Ok(Opening { as_of, init_connect, init_sql })

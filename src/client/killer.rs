@@ -43,16 +43,40 @@ impl Killer {
         Ok(Self::Extra(Box::new(backend), room))
     }
 
+    fn backend(&mut self) -> &mut Backend {
+        match self {
+            Self::Pooled(lease) => lease,
+            Self::Extra(backend, _) => backend,
+        }
+    }
+
+    /// The server's id of its connection.
+    pub(super) fn thread_id(&mut self) -> u32 {
+        self.backend().thread_id
+    }
+
+    /// May its account kill what others run?
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub(super) async fn may_kill_others(&mut self) -> Result<bool, QueryError> {
+        self.backend().may_kill_others().await
+    }
+
+    /// Has the server kill a thread, or what it runs.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub(super) async fn kill_thread(&mut self, thread_id: u32, query_only: bool) -> Result<(), QueryError> {
+        self.backend().kill(thread_id, query_only).await
+    }
+
     /// Kills the statement that runs on this thread, if one does.
     ///
     /// # Errors
     /// As [`Backend::query`].
     pub(super) async fn kill_query(&mut self, thread_id: u32) -> Result<(), QueryError> {
-        let backend = match self {
-            Self::Pooled(lease) => lease,
-            Self::Extra(backend, _) => backend,
-        };
-        match backend.kill_query(thread_id).await {
+        match self.backend().kill(thread_id, true).await {
             // It is gone, and its statement with it.
             Err(QueryError::Refused { code: 1094, .. }) => Ok(()),
             killed => killed,

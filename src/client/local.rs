@@ -1,15 +1,13 @@
-//! Commands that mean the session and not a server connection: kill, reset, change user, and questions about a
-//! statement whose backend has moved on.
+//! Commands that mean the session and not a server connection: reset, change user, and questions about a statement whose
+//! backend has moved on.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::killer::{self, Killer};
 use super::lend;
 use super::login::{self, Threshold};
-use super::registry::{Entry, Summons};
 use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
@@ -19,74 +17,9 @@ use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
 use crate::session::{Rows, StateSpec};
-use crate::sql::{Effects, Flags, Kill, Plain};
+use crate::sql::{Effects, Flags, Plain};
 
 impl Client {
-    /// COM_PROCESS_KILL
-    pub(super) async fn process_kill(&mut self) -> Next {
-        let id = self.argument_id();
-        self.kill(Kill { query_only: false, id: id.map(u64::from) }).await
-    }
-
-    /// Kills another client's statement, or the client, by the id that its greeting showed.
-    pub(super) async fn kill(&mut self, kill: Kill) -> Next {
-        let Some(id) = kill.id else {
-            return self.answer_fault(&Fault::Unsupported { command: "KILL of anything but a number" }).await;
-        };
-        let target = u32::try_from(id).ok().and_then(|id| self.door.registry.find(id));
-        let Some(target) = target else { return self.answer_fault(&Fault::UnknownThread { id }).await };
-        if target.user().is_none_or(|user| user != self.guest.user) {
-            return self.answer_fault(&Fault::NotOwner { id }).await;
-        }
-        self.consume_command();
-        if target.id == self.registered.entry.id {
-            if kill.query_only {
-                return self.say(&Fault::Interrupted).await;
-            }
-            return ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await);
-        }
-        if target.aim().is_some()
-            && let Err(next) = self.kill_statement(&target).await
-        {
-            return next;
-        }
-        if !kill.query_only {
-            target.summon(Summons::Kill);
-        }
-        self.answer_ok(0).await
-    }
-
-    /// Kills what another client runs. The backend for it comes first: a target waits for a kill that is aimed at it,
-    /// and must not wait for one that waits for its own backend.
-    async fn kill_statement(&mut self, target: &Arc<Entry>) -> Result<(), Next> {
-        let found = match self.lease.take() {
-            Some(lease) => Ok(Killer::Pooled(lease)),
-            None => Killer::find(&self.door, &self.class).await,
-        };
-        let mut killer = match found {
-            Ok(killer) => killer,
-            Err(unlent) => return Err(self.say(&lend::fault(&self.door, &unlent)).await),
-        };
-        // If the statement is over meanwhile there is nothing to kill.
-        let killed = match target.aim() {
-            Some(aim) => killer.kill_query(aim.thread_id).await,
-            None => Ok(()),
-        };
-        match killer {
-            Killer::Pooled(lease) if self.is_pinned() && killer::is_sound(&killed) => self.lease = Some(lease),
-            killer => killer.end(killer::is_sound(&killed)).await,
-        }
-        let fault = match killed {
-            Ok(()) => return Ok(()),
-            Err(QueryError::Refused { code, state, message }) => Fault::Server { code, state, message },
-            Err(error) => Fault::BackendLost { reason: error.to_string() },
-        };
-        if self.is_pinned() && self.lease.is_none() {
-            return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
-        }
-        Err(self.say(&fault).await)
-    }
-
     /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.
     pub(super) async fn reset(&mut self) -> Next {
         let taken = match self.lease.take() {

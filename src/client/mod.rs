@@ -7,6 +7,7 @@
 mod borrow;
 mod command;
 mod door;
+mod kill;
 mod killer;
 mod lend;
 pub mod listener;

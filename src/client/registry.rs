@@ -243,6 +243,19 @@ impl Registry {
         self.inner.lock().clients.get(&id).cloned()
     }
 
+    /// Is this the id of a client, whether there is one or not?
+    #[must_use]
+    pub const fn is_id(id: u32) -> bool {
+        id >= FIRST_ID
+    }
+
+    /// The client that this thread of the server works for at this moment. Looks at every client.
+    #[must_use]
+    pub fn find_by_thread(&self, thread_id: u32) -> Option<Arc<Entry>> {
+        let inner = self.inner.lock();
+        inner.clients.values().find(|entry| entry.running.lock().thread_id == Some(thread_id)).cloned()
+    }
+
     /// Wants something of every client.
     pub fn summon_all(&self, summons: Summons) {
         let all: Vec<_> = self.inner.lock().clients.values().cloned().collect();

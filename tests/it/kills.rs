@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
 
-use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend};
+use crate::support::{Login, Packets, Setup, Wire, on_both, one_backend, own_backends};
 
 /// How often a kill races with the end of a statement.
 const ROUNDS: u64 = 250;
@@ -110,8 +110,7 @@ on_both!(nobody_kills_what_is_not_there_or_not_his, |t| async move {
     let unknown = client.id + 100_000;
     for form in ["KILL", "KILL QUERY"] {
         client.query(&format!("{form} {unknown}")).await.expect_error(1094);
-        // The server's own ids mean nothing here.
-        client.query(&format!("{form} 1")).await.expect_error(1094);
+        client.query(&format!("{form} {}", u32::MAX >> 3)).await.expect_error(1094);
         client.query(&format!("{form} {}", u64::MAX)).await.expect_error(1094);
         client.query(&format!("{form} {}", other.id)).await.expect_error(1095);
     }
@@ -119,6 +118,57 @@ on_both!(nobody_kills_what_is_not_there_or_not_his, |t| async move {
     client.command(Command::ProcessKill, &other.id.to_le_bytes()).await.expect_error(1095);
     assert_eq!(other.one("SELECT 1").await, "1");
 });
+
+on_both!(
+    /// By the ids in SHOW PROCESSLIST.
+    threads_of_the_server, own_backends, |t| async move {
+        let (mut killer, mut victim) = (t.client().await, t.client().await);
+        victim.send(Command::Query, sleep(&t).as_bytes()).await;
+        t.until_runs(&sleep(&t), true).await;
+        let list = killer.query("SHOW PROCESSLIST").await.rows();
+        let runs = |row: &&Vec<Option<String>>| row[7].as_ref().is_some_and(|text| *text == sleep(&t));
+        let thread = list.iter().find(runs).expect("it is shown")[0].clone().unwrap();
+        // What works for a client is the client.
+        killer.query(&format!("KILL QUERY {thread}")).await.expect_ok();
+        assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+        // What is nobody's runs nothing.
+        killer.query(&format!("KILL QUERY {thread}")).await.expect_ok();
+        assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+        // A connection of the pool can be killed; whoever needs one gets another.
+        let mut admin = t.admin().await;
+        for thread in t.threads(&mut admin).await {
+            killer.query(&format!("KILL {thread}")).await.expect_ok();
+        }
+        assert_eq!(victim.one("SELECT 'mine'").await, "mine");
+        assert_eq!(killer.one("SELECT 'mine'").await, "mine");
+        // Connections that are none of ours are the server's affair.
+        let strange = t.direct(&Login { schema: None, ..Login::app() }).await;
+        for form in ["KILL", "KILL QUERY"] {
+            killer.query(&format!("{form} {}", strange.id)).await.expect_error(1095);
+        }
+    }
+);
+
+on_both!(
+    /// As on the server: with CONNECTION_ADMIN, or MariaDB's CONNECTION ADMIN.
+    whoever_may_kill_others, |t| async move {
+        let mut admin = t.client_as(&Login { schema: None, ..Login::admin() }).await;
+        for busy in [true, false] {
+            let mut victim = t.client().await;
+            if busy {
+                victim.send(Command::Query, sleep(&t).as_bytes()).await;
+                t.until_runs(&sleep(&t), true).await;
+                admin.query(&format!("KILL QUERY {}", victim.id)).await.expect_ok();
+                assert!(was_interrupted(&victim.reply(Command::Query).await.unwrap(), "mine"));
+            }
+            admin.query(&format!("KILL {}", victim.id)).await.expect_ok();
+            assert!(hears_the_end(&mut victim).await);
+        }
+        let mut strange = t.direct(&Login { schema: None, ..Login::app() }).await;
+        admin.query(&format!("KILL {}", strange.id)).await.expect_ok();
+        assert!(hears_the_end(&mut strange).await);
+    }
+);
 
 on_both!(
     a_kill_gets_through_when_every_backend_is_busy,
