@@ -9,7 +9,7 @@ use super::reply::Fault;
 use super::users::UserSlot;
 use super::{Door, lend, opening, packets, reply};
 use crate::backend::{Account, Class, QueryError, ServerFacts};
-use crate::metrics::LoginResult;
+use crate::metrics::{CloseReason, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
 use crate::protocol::auth::{Nonce, Plugin, Secret};
@@ -248,21 +248,24 @@ async fn admit(
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
         (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
-    let account = if verified {
+    let mut account = if verified {
         door.users.account(&request.user, password)
     } else {
         door.users.unproven_account(&request.user, password)
     };
-    let class = Class::new(Arc::clone(&account), request.capabilities);
+    let mut class = Class::new(Arc::clone(&account), request.capabilities);
     let known = door.connector.is_sure() && account.opening(door.connector.doubts()).is_some();
     if !verified || request.schema.is_some() || !known {
+        let began = std::time::Instant::now();
         let lease = lend::take(door, &class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
-            door.users.adopt_account(&account);
+            account = door.users.adopt_account(&account, began);
             door.users.remember(&request.user, password, std::time::Instant::now());
         }
-        check_schema(threshold, lease, request.schema.as_deref()).await?;
+        let shared = account == class.account;
+        class = Class::new(Arc::clone(&account), request.capabilities);
+        check_schema(threshold, lease, request.schema.as_deref(), shared).await?;
     }
     let facts = door.connector.facts();
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
@@ -305,12 +308,15 @@ fn denied(
     }
 }
 
-/// Is the schema there, and open to this account? The server words the answer (1049, 1044).
+/// Is the schema there, and open to this account? The server words the answer (1049, 1044). `shared`: others can use the
+/// connection afterwards.
 async fn check_schema(
     threshold: &Threshold<'_>,
     mut lease: Lease<Server>,
     schema: Option<&[u8]>,
+    shared: bool,
 ) -> Result<(), (Fault, LoginResult)> {
+    let mut refused = None;
     if let Some(schema) = schema.filter(|schema| !schema.is_empty()) {
         match lease.command(Command::InitDb, schema).await {
             Ok(_) => {
@@ -320,14 +326,18 @@ async fn check_schema(
             Err(QueryError::Refused { code, state, message }) => {
                 // The error is in its list of warnings now, which is for nobody else.
                 lease.state.warned = true;
-                lend::give_back(lease, 0);
-                return Err((Fault::Server { code, state, message }, LoginResult::Schema));
+                refused = Some((Fault::Server { code, state, message }, LoginResult::Schema));
             }
             Err(error) => return Err((Fault::BackendLost { reason: error.to_string() }, LoginResult::Backend)),
         }
     }
-    lend::give_back(lease, 0);
-    Ok(())
+    if shared {
+        lend::give_back(lease, 0);
+    } else {
+        // It has proven the password; no client will ever have just this account.
+        lease.discard(CloseReason::Displaced);
+    }
+    refused.map_or(Ok(()), Err)
 }
 
 /// Tells the client why it may not stay.

@@ -101,10 +101,20 @@ impl Users {
         Arc::new(self.accounts.lock().ids.make(listed.unwrap_or(user), password))
     }
 
-    /// The server let this account in: from now on it is the one for its user and password.
-    pub fn adopt_account(&self, account: &Arc<Account>) {
+    /// The server has let this account in, by a login that began at `began`. Returns the account that from now on is the one
+    /// for its user and password: this one, or one that was proven meanwhile, so that clients who come together share
+    /// their connections.
+    #[must_use]
+    pub fn adopt_account(&self, account: &Arc<Account>, began: Instant) -> Arc<Account> {
         let mut accounts = self.accounts.lock();
-        accounts.by_user.entry(account.user.clone()).or_default().insert(0, Arc::downgrade(account));
+        let known = accounts.by_user.entry(account.user.clone()).or_default();
+        let proven_since = |it: &&Interned| it.proven.is_some_and(|proven| proven >= began);
+        let same = known.iter().filter(proven_since).filter_map(|it| it.account.upgrade());
+        if let Some(same) = same.into_iter().find(|it| it.password == account.password) {
+            return same;
+        }
+        known.insert(0, Interned { account: Arc::downgrade(account), proven: Some(Instant::now()) });
+        Arc::clone(account)
     }
 
     /// Counts one more client of this user, until the slot is dropped.
@@ -222,9 +232,22 @@ impl Remembered {
 #[derive(Debug, Default)]
 struct Accounts {
     ids: AccountIds,
-    by_user: HashMap<String, Vec<Weak<Account>>>,
+    by_user: HashMap<String, Vec<Interned>>,
     /// When there are this many users, those whose accounts are gone are swept out.
     sweep_at: usize,
+}
+
+#[derive(Debug)]
+struct Interned {
+    account: Weak<Account>,
+    /// When the server let it in, in `passthrough` mode.
+    proven: Option<Instant>,
+}
+
+impl Interned {
+    fn is_held(&self) -> bool {
+        self.account.strong_count() > 0
+    }
 }
 
 impl Accounts {
@@ -233,16 +256,16 @@ impl Accounts {
 
     fn intern(&mut self, user: &str, password: &Secret) -> Arc<Account> {
         if self.by_user.len() >= self.sweep_at {
-            self.by_user.retain(|_, accounts| accounts.iter().any(|it| it.strong_count() > 0));
+            self.by_user.retain(|_, accounts| accounts.iter().any(Interned::is_held));
             self.sweep_at = Self::SWEEP_MIN.max(2 * self.by_user.len());
         }
         let accounts = self.by_user.entry(user.to_owned()).or_default();
-        accounts.retain(|it| it.strong_count() > 0);
-        if let Some(same) = accounts.iter().filter_map(Weak::upgrade).find(|it| it.password == *password) {
+        accounts.retain(Interned::is_held);
+        if let Some(same) = accounts.iter().filter_map(|it| it.account.upgrade()).find(|it| it.password == *password) {
             return same;
         }
         let account = Arc::new(self.ids.make(user, password));
-        accounts.push(Arc::downgrade(&account));
+        accounts.push(Interned { account: Arc::downgrade(&account), proven: None });
         account
     }
 }
@@ -348,6 +371,24 @@ mod tests {
         drop(app);
         assert_ne!(users.account("app", &x).id, id, "a number is never used twice");
         assert!(Arc::ptr_eq(&other, &users.account("app", &y)));
+    }
+
+    #[test]
+    fn who_is_let_in_together_is_the_same_and_who_comes_later_is_not() {
+        let (users, x) = (users(config::AuthMode::Passthrough, 10), Secret::from("x"));
+        let (began, [one, two, other]) =
+            (Instant::now(), ["app", "app", "root"].map(|it| users.unproven_account(it, &x)));
+        assert!(one != two);
+        assert!(Arc::ptr_eq(&users.adopt_account(&one, began), &one));
+        assert!(Arc::ptr_eq(&users.adopt_account(&two, began), &one));
+        assert!(Arc::ptr_eq(&users.adopt_account(&other, began), &other));
+        let wrong = users.unproven_account("app", &Secret::from("y"));
+        assert!(Arc::ptr_eq(&users.adopt_account(&wrong, began), &wrong));
+        assert!(Arc::ptr_eq(&users.account("app", &x), &one));
+        // An account may have been dropped and made again: its old connections are for those who came before.
+        let later = Instant::now() + Duration::from_secs(1);
+        assert!(Arc::ptr_eq(&users.adopt_account(&two, later), &two));
+        assert!(Arc::ptr_eq(&users.account("app", &x), &two));
     }
 
     #[test]

@@ -156,3 +156,28 @@ on_both!(a_user_changes_into_another, passthrough, |t| async move {
     client.change_user(&Login { password: "wrong", ..other }).await.expect_err("refused");
     account.drop().await;
 });
+
+on_both!(
+    /// Each proves its password by a login of its own, and then all share what there is.
+    clients_that_come_together,
+    |config| {
+        passthrough(config);
+        config.pool.max_connections = 3;
+    },
+    |t| async move {
+        let mut arriving = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let t = std::sync::Arc::clone(&t);
+            arriving.spawn(async move { t.client().await });
+        }
+        let mut clients = arriving.join_all().await;
+        let opened = t.metric("myriad_backend_opens_total", Some("ok"));
+        for _ in 0..3 {
+            for client in &mut clients {
+                assert_eq!(client.one("SELECT 'mine'").await, "mine");
+            }
+        }
+        let more = t.metric("myriad_backend_opens_total", Some("ok")) - opened;
+        assert!(more <= 3.0, "{more} connections were opened for statements");
+    }
+);
