@@ -145,7 +145,9 @@ impl Client {
     async fn wait_for_lease(&mut self) -> Result<Lease<Server>, Next> {
         let (door, class) = (Arc::clone(&self.door), self.class.clone());
         let (owner, state) = (self.owner(), self.session.state().id);
-        if let Some(lease) = lend::take_now(&door, &class, owner, state)
+        // Where others wait there is nothing to be had at once.
+        if !door.pool.has_waiters()
+            && let Some(lease) = lend::take_now(&door, &class, owner, state)
             && let Some(lease) = lend::settled(&door, lease).await
         {
             return Ok(lease);

@@ -3,11 +3,10 @@
 //! Every idle connection is in three lists, oldest first: all, its class', and its class' and state's. The links lie in
 //! one node per slot, so that putting in and taking out are O(1) and allocate nothing once the tables have grown.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Instant;
 
-use super::{ClassId, SlotId};
+use super::{ClassId, Map, SlotId};
 
 /// The three kinds of lists, as positions in [`Node::links`].
 const ALL: usize = 0;
@@ -41,7 +40,7 @@ pub(super) struct IdleIndex {
     nodes: Vec<Option<Node>>,
     all: List,
     by_class: Vec<List>,
-    by_state: HashMap<(ClassId, Option<u64>), List>,
+    by_state: Map<(ClassId, Option<u64>), List>,
 }
 
 impl IdleIndex {

@@ -4,9 +4,9 @@
 //! latest. The others are *uncovered*. The oldest uncovered ticket of each class is a candidate for the next dial, unless
 //! the class is held back for the moment; the oldest candidate of all is the [`Line::head`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ClassId, Ticket};
+use super::{ClassId, Map, Ticket};
 
 /// Where numbering starts: in the middle, because a ticket may have to go in front of all others.
 const MIDDLE: u64 = 1 << 63;
@@ -35,7 +35,7 @@ struct Part {
 /// Who waits, in which order.
 #[derive(Debug)]
 pub(super) struct Line {
-    tickets: HashMap<Ticket, Wish>,
+    tickets: Map<Ticket, Wish>,
     parts: Vec<Part>,
     heads: BTreeMap<Ticket, ClassId>,
     wanting: usize,
@@ -46,7 +46,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new() -> Self {
         Self {
-            tickets: HashMap::new(),
+            tickets: Map::default(),
             parts: Vec::new(),
             heads: BTreeMap::new(),
             wanting: 0,

@@ -26,7 +26,6 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
@@ -140,6 +139,9 @@ struct Class<K> {
     min_epoch: u64,
 }
 
+/// A map whose keys are numbers of our own making: nobody outside chooses them, so a fast hash will do.
+pub(super) type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Decides who may use which connection.
 #[derive(Debug)]
 pub(super) struct Admission<K> {
@@ -147,9 +149,9 @@ pub(super) struct Admission<K> {
     slots: Slab<Slot>,
     counts: Counts,
     classes: Slab<Class<K>>,
-    by_key: HashMap<K, ClassId>,
+    by_key: Map<K, ClassId>,
     /// The slot that each owner had last. An entry here and [`Slot::owner`] come and go together.
-    owners: HashMap<u64, SlotId>,
+    owners: Map<u64, SlotId>,
     idle: IdleIndex,
     line: Line,
     gate: Gate,
@@ -181,8 +183,8 @@ impl<K: Clone + Eq + Hash> Admission<K> {
             slots: Slab::new(),
             counts: Counts::default(),
             classes: Slab::new(),
-            by_key: HashMap::new(),
-            owners: HashMap::new(),
+            by_key: Map::default(),
+            owners: Map::default(),
             idle: IdleIndex::default(),
             line: Line::new(),
             gate: Gate::new(),
@@ -298,7 +300,7 @@ fn counted(counts: &mut Counts, state: SlotState) -> &mut usize {
 }
 
 /// This slot is no longer its owner's.
-fn withdraw(owners: &mut HashMap<u64, SlotId>, slot: &mut Slot) {
+fn withdraw(owners: &mut Map<u64, SlotId>, slot: &mut Slot) {
     if let Some(owner) = slot.owner.take() {
         owners.remove(&owner);
     }
