@@ -79,6 +79,8 @@ pub(super) fn note(spec: &mut StateSpec, name: &str, value: Option<&[u8]>) -> Ve
         }
         "timestamp" => return Verdict::Timestamp,
         "insert_id" => return Verdict::OneShot,
+        // Of the last transaction (MariaDB with a binary log): reported, and read only.
+        "last_gtid" => return Verdict::Carried,
         // What it is by default, and nothing else can be set back to it.
         "gtid_next" if bytes == b"AUTOMATIC" => return Verdict::Carried,
         // NULL by default, reported as nothing, and refused if set to nothing.
@@ -161,6 +163,7 @@ mod tests {
             ("rand_seed1", "0", Verdict::WriteOnly),
             ("gtid_next", "AUTOMATIC", Verdict::Carried),
             ("gtid_next", "ANONYMOUS", Verdict::WriteOnly),
+            ("last_gtid", "0-1-7", Verdict::Carried),
             ("session_track_gtids", "OFF", Verdict::Tracker),
             ("timestamp", "1", Verdict::Timestamp),
             ("default_tmp_storage_engine", "", Verdict::Carried),
