@@ -118,8 +118,7 @@ impl Session {
                 Ok(Change::StateChanged(changed)) => draft.state_changed |= changed,
                 Ok(Change::Characteristics(statements)) => {
                     draft.explained = true;
-                    let one_shot = memchr::memmem::find(statements, b"SET TRANSACTION").is_some();
-                    self.pins.put(PinReason::OneShotTransaction, one_shot);
+                    self.pins.put(PinReason::OneShotTransaction, is_one_shot(statements));
                 }
                 Ok(Change::Transaction(state)) => {
                     draft.explained = true;
@@ -232,7 +231,27 @@ impl Session {
     }
 }
 
+/// Whether these characteristics are of the next transaction only. MariaDB writes them in wide characters where the
+/// schema's own character set has them.
+fn is_one_shot(statements: &[u8]) -> bool {
+    let holds = |text: &[u8]| memchr::memmem::find(text, b"SET TRANSACTION").is_some();
+    let is_wide = || memchr::memchr(0, statements).is_some();
+    holds(statements) || (is_wide() && holds(&statements.iter().copied().filter(|b| *b != 0).collect::<Vec<_>>()))
+}
+
 /// Whether `flags` has any of `forms` other than `one`.
 fn is_any_but(flags: Flags, forms: Flags, one: Flags) -> bool {
     Flags::each(forms).any(|form| form != one && flags.any(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characteristics_of_the_next_transaction_only() {
+        assert!(is_one_shot(b"SET TRANSACTION READ ONLY;"));
+        assert!(is_one_shot(b"\0S\0E\0T\0 \0T\0R\0A\0N\0S\0A\0C\0T\0I\0O\0N\0 \0R"));
+        assert!(!is_one_shot(b"START TRANSACTION;") && !is_one_shot(b"\0S\0T\0A\0R\0T\0 \0T") && !is_one_shot(b""));
+    }
 }

@@ -84,7 +84,12 @@ pub(super) fn note(spec: &mut StateSpec, name: &str, value: Option<&[u8]>) -> Ve
         // What it is by default, and nothing else can be set back to it.
         "gtid_next" if bytes == b"AUTOMATIC" => return Verdict::Carried,
         // NULL by default, reported as nothing, and refused if set to nothing.
-        "default_tmp_storage_engine" | "external_table_storage_engine" | "innodb_ft_user_stopword_table"
+        "default_tmp_storage_engine"
+        | "enforce_storage_engine"
+        | "external_table_secondary_storage_engine"
+        | "external_table_storage_engine"
+        | "innodb_ft_user_stopword_table"
+        | "innodb_tmpdir"
             if bytes.is_empty() =>
         {
             spec.variables.remove(name);
@@ -186,6 +191,7 @@ mod tests {
         note(&mut spec, "default_tmp_storage_engine", Some(b"MyISAM"));
         note(&mut spec, "default_tmp_storage_engine", Some(b""));
         note(&mut spec, "innodb_ft_user_stopword_table", None);
+        note(&mut spec, "enforce_storage_engine", Some(b""));
         assert!(spec.variables.is_empty());
         note(&mut spec, "sql_mode", Some(b""));
         assert_eq!(spec.variables.len(), 1);

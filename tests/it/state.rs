@@ -226,3 +226,36 @@ on_both!(a_reset_leaves_what_a_direct_one_leaves, one_backend, |t| async move {
         t.until("myriad_pinned_clients", None, 0.0).await;
     }
 });
+
+// MariaDB then writes its OK packets in another way.
+on_both!(a_schema_of_wide_characters, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.query("CREATE TABLE t (n INT)").await;
+    for charset in ["ucs2", "utf16", "utf32", "utf8mb4"] {
+        twin.query(&format!("ALTER DATABASE CHARACTER SET {charset}")).await;
+        for sql in ["SET time_zone = '+01:00'", "INSERT INTO t VALUES (1), (2)", "SET autocommit = 1"] {
+            twin.query(sql).await;
+        }
+        for sql in ["SET TRANSACTION READ ONLY", "BEGIN"] {
+            twin.query_and_keep(sql).await;
+        }
+        twin.query_and_keep("INSERT INTO t VALUES (3)").await.expect_error(1792);
+        twin.query_and_keep("COMMIT").await;
+        twin.intrude().await;
+        twin.query("SELECT @@time_zone, COUNT(*) FROM t").await;
+    }
+});
+
+// The tracker reports NULL as nothing, and nothing is refused.
+on_both!(a_variable_that_is_null_by_default_is_carried, one_backend, |t| async move {
+    let own: &[&str] = match t.kind {
+        Kind::MariaDb => &["enforce_storage_engine", "innodb_tmpdir", "default_tmp_storage_engine"],
+        Kind::MySql => &["innodb_tmpdir", "innodb_ft_user_stopword_table"],
+    };
+    let (mut client, mut other) = (t.client_as(&Login::admin()).await, t.client_as(&Login::admin()).await);
+    for name in own {
+        client.query(&format!("SET SESSION {name} = NULL")).await.expect_ok();
+        other.query("SELECT CAST('x' AS SIGNED)").await.expect_ok();
+        assert_eq!(row(&mut client, &format!("SELECT IFNULL(@@{name}, 'none')")).await, ["none"], "{name}");
+    }
+});

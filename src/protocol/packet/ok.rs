@@ -93,11 +93,13 @@ fn tracked_tail<'a>(reader: &mut Reader<'a>, status: StatusFlags) -> Result<(&'a
         return Ok((&[], &[]));
     }
     let info = reader.lenenc_bytes()?;
-    let state: &[u8] = if status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED) && !reader.is_empty() {
-        reader.lenenc_bytes()?
-    } else {
-        &[]
-    };
+    let mut state: &[u8] = &[];
+    if status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED) {
+        // MariaDB fills up with zeros in front, where the schema's own character set has wide characters (ucs2, utf32).
+        while state.is_empty() && !reader.is_empty() {
+            state = reader.lenenc_bytes()?;
+        }
+    }
     if !reader.is_empty() {
         return Err(PacketError::Trailing(reader.len()));
     }
@@ -191,6 +193,16 @@ mod tests {
         assert_eq!(encoded(&set, true), b"\0\0\0\x02\x40\0\0\0\x07\x01\x05\x04test");
         let eof = OkPacket::parse(TRACKED[6], true).unwrap().to_eof();
         assert_eq!((eof.status.bits(), eof.warnings), (0x0023, 0));
+    }
+
+    #[test]
+    fn zeros_in_front_of_the_entries_are_passed_over() {
+        // As MariaDB writes it in a schema of utf16, and of utf32.
+        for zeros in [1, 3] {
+            let raw = [&b"\0\x02\0\x21\x40\0\0\x01i"[..], &vec![0; zeros], b"\x03\x02\x011"].concat();
+            let ok = OkPacket::parse(&raw, true).unwrap();
+            assert_eq!((ok.info, ok.session_state), (&b"i"[..], &b"\x02\x011"[..]));
+        }
     }
 
     #[test]
