@@ -214,7 +214,10 @@ impl Connector {
         let (mut payload, mut out) = (Vec::new(), BytesMut::new());
         loop {
             let seq = read_packet(&mut stream, &mut payload).await?;
-            let step = conversation.receive(seq, &payload, &mut out).map_err(login_error)?;
+            let step = conversation.receive(seq, &payload, &mut out).map_err(|error| {
+                let from = stream.local_address();
+                OpenError { from, ..login_error(error) }
+            })?;
             flush(&mut stream, &mut out).await?;
             match step {
                 ClientStep::Read => {}

@@ -1,5 +1,7 @@
 //! Why a backend connection could not be opened.
 
+use std::net::IpAddr;
+
 use crate::metrics::OpenResult;
 
 /// Why a backend connection could not be opened: what kind, and the words for whoever waits for it.
@@ -14,13 +16,15 @@ pub struct OpenError {
     pub state: [u8; 5],
     /// The server's words, or ours.
     pub message: String,
+    /// The address that the server saw us come from, if it was the server that spoke.
+    pub from: Option<IpAddr>,
 }
 
 impl OpenError {
     /// A failure that is not an error packet of the server.
     #[must_use]
     pub fn ours(kind: OpenResult, message: impl Into<String>) -> Self {
-        Self { kind, code: 2003, state: *b"HY000", message: message.into() }
+        Self { kind, code: 2003, state: *b"HY000", message: message.into(), from: None }
     }
 
     /// The server answered the login with this error.
@@ -33,7 +37,7 @@ impl OpenError {
             1053 | 1129 | 1130 => OpenResult::Refused,
             _ => OpenResult::Denied,
         };
-        Self { kind, code, state: state.unwrap_or(*b"HY000"), message: message.into() }
+        Self { kind, code, state: state.unwrap_or(*b"HY000"), message: message.into(), from: None }
     }
 }
 

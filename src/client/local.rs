@@ -3,11 +3,13 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 
 use super::lend;
 use super::login::{self, Threshold};
+use super::opening;
 use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
@@ -18,6 +20,12 @@ use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
 use crate::session::{Rows, StateSpec};
 use crate::sql::{Effects, Flags, Plain};
+
+/// How many changes of users may fail on one connection, as MariaDB has it.
+const FAILED_CHANGES: u8 = 3;
+
+/// How long MariaDB lets a client wait whose change of users failed: who guesses passwords guesses slowly.
+const PENALTY: Duration = Duration::from_secs(1);
 
 impl Client {
     /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.
@@ -72,6 +80,13 @@ impl Client {
         let Some(facts) = self.door.connector.facts() else {
             return ControlFlow::Break(Goodbye::Internal);
         };
+        if self.failed_changes >= FAILED_CHANGES {
+            tokio::time::sleep(PENALTY).await;
+            if !self.back_to_the_start().await {
+                return ControlFlow::Break(Goodbye::Internal);
+            }
+            return self.say(&Fault::UnknownCommand).await;
+        }
         let greeting = login::greeting(&self.door, &facts, self.registered.entry.id);
         let policy = login::policy(&self.door, &self.stream);
         let keys = Arc::clone(&self.door.keys);
@@ -86,6 +101,7 @@ impl Client {
             owner: 0,
             salt: self.guest.salt,
             fresh: false,
+            penalty: facts.mariadb.then_some(PENALTY),
         };
         let changed = Box::pin(login::change_user(&mut threshold, &mut self.stream, &mut machine, step));
         match tokio::time::timeout(door.settings.handshake_timeout, changed).await {
@@ -101,6 +117,12 @@ impl Client {
             }
             Ok(Err(turned)) => {
                 door.metrics.client.logins.get(turned.result).inc();
+                if facts.mariadb && matches!(turned.result, LoginResult::Denied | LoginResult::Schema) {
+                    self.failed_changes += 1;
+                    if self.back_to_the_start().await {
+                        return ControlFlow::Continue(());
+                    }
+                }
                 ControlFlow::Break(Goodbye::Login)
             }
             Err(_) => {
@@ -108,6 +130,21 @@ impl Client {
                 ControlFlow::Break(Goodbye::Login)
             }
         }
+    }
+
+    /// A change of users failed on MariaDB, which goes on with the old one, in the schema it was in and with nothing
+    /// else of what it had. (MySQL hangs up.) False if what it begins with again cannot be found out.
+    async fn back_to_the_start(&mut self) -> bool {
+        let door = Arc::clone(&self.door);
+        let schema = self.session.state().schema();
+        let base = login::base(&door, schema, self.guest.collation, self.guest.capabilities);
+        let Ok(start) = opening::start(&door, &self.class, self.owner(), base, false).await else { return false };
+        self.guest.start = start;
+        self.session = login::session(&door, &self.guest);
+        self.kept = door.settings.session_mode.then_some("session_mode");
+        self.status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
+        self.show_pins();
+        true
     }
 
     /// What the client's question about itself must be answered with, if its backend cannot know.

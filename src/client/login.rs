@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 
@@ -66,6 +67,8 @@ pub(super) struct Threshold<'a> {
     pub(super) salt: Nonce,
     /// Is this a new connection, and not one that only changes its user?
     pub(super) fresh: bool,
+    /// How long a refusal is held back.
+    pub(super) penalty: Option<Duration>,
 }
 
 /// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
@@ -119,11 +122,11 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
 }
 
 /// The state of a session that has just begun, as the server would make it from the handshake alone.
-fn base(door: &Door, request: &LoginRequest) -> Arc<State> {
+pub(super) fn base(door: &Door, schema: Option<&[u8]>, collation: u16, capabilities: CapabilityFlags) -> Arc<State> {
     let facts = door.connector.facts();
-    let charset = facts.as_ref().map(|facts| facts.charset(request.collation)).unwrap_or_default();
-    let schema = request.schema.as_deref().filter(|schema| !schema.is_empty()).map(Into::into);
-    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(request.capabilities));
+    let charset = facts.as_ref().map(|facts| facts.charset(collation)).unwrap_or_default();
+    let schema = schema.filter(|schema| !schema.is_empty()).map(Into::into);
+    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(capabilities));
     let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
     door.interner.intern(StateSpec { schema, charset, variables })
 }
@@ -271,7 +274,7 @@ async fn admit(
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
         return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
     }
-    let base = base(door, request);
+    let base = base(door, request.schema.as_deref(), request.collation, request.capabilities);
     let start = opening::start(door, &class, threshold.owner, base, threshold.fresh).await;
     let start = start.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {
@@ -294,13 +297,19 @@ fn denied(
     error: &lend::Unlent,
 ) -> (Fault, LoginResult) {
     match error {
-        // In the words that a direct connection would have got: with the client's own address.
         lend::Unlent::Open(open) if open.code == 1045 => {
             threshold.door.users.forget(&request.user, password);
-            let fault = Fault::Denied {
-                user: request.user.clone(),
-                host: threshold.host.to_owned(),
-                using_password: !password.is_empty(),
+            // In the words that a direct connection would have got: the server's, who knows hosts by name, or, if we
+            // come from elsewhere, with the client's own address.
+            let fault = match open.from {
+                Some(from) if from.to_string() == threshold.host => {
+                    Fault::Server { code: open.code, state: open.state, message: open.message.clone() }
+                }
+                _ => Fault::Denied {
+                    user: request.user.clone(),
+                    host: threshold.host.to_owned(),
+                    using_password: !password.is_empty(),
+                },
             };
             (fault, LoginResult::Denied)
         }
@@ -345,6 +354,9 @@ async fn refuse(threshold: &Threshold<'_>, stream: &mut Stream, seq: u8, fault: 
     let mut out = BytesMut::new();
     fault.write(&mut out, seq);
     threshold.door.metrics.relay.error(fault.code().0);
+    if let Some(penalty) = threshold.penalty {
+        tokio::time::sleep(penalty).await;
+    }
     // If it is gone it will not miss the answer.
     let _ = packets::write(stream, &mut out).await;
     Turned::new(result, fault)

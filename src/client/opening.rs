@@ -123,8 +123,8 @@ fn refused(error: QueryError) -> OpenError {
     match error {
         QueryError::Refused { code, state, message } => {
             let message = format!("what sessions begin with (init_connect, backend.init_sql) failed: {message}");
-            OpenError { kind: OpenResult::Protocol, code, state, message }
+            OpenError { kind: OpenResult::Protocol, code, state, message, from: None }
         }
-        error => OpenError { kind: OpenResult::Refused, code: 2013, state: *b"HY000", message: error.to_string() },
+        error => OpenError { code: 2013, ..OpenError::ours(OpenResult::Refused, error.to_string()) },
     }
 }

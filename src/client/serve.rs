@@ -59,6 +59,8 @@ pub(super) struct Client {
     pub(super) failed: bool,
     /// How often another user took this connection over: what an earlier one left is not this one's own.
     pub(super) tenancy: u32,
+    /// How many changes of users have failed on this connection.
+    pub(super) failed_changes: u8,
     /// The last command was sent as a whole.
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
@@ -110,8 +112,15 @@ async fn enter(
     let limit = door.settings.handshake_timeout;
     let mut buffer = Buffer::new(door.settings.buffer);
     let id = registered.entry.id;
-    let mut threshold =
-        Threshold { door, buffer: &mut buffer, host: &host, owner: u64::from(id), salt: [0; 20], fresh: true };
+    let mut threshold = Threshold {
+        door,
+        buffer: &mut buffer,
+        host: &host,
+        owner: u64::from(id),
+        salt: [0; 20],
+        fresh: true,
+        penalty: None,
+    };
     let mut stream = stream;
     let logging_in = Box::pin(login::log_in(&mut threshold, &mut stream, id));
     let logged_in = tokio::time::timeout(limit, logging_in).await;
@@ -143,6 +152,7 @@ async fn enter(
         own_trackers: false,
         failed: false,
         tenancy: 0,
+        failed_changes: 0,
         command_sent: true,
         status,
         turns: 0,

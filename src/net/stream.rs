@@ -1,6 +1,7 @@
 //! One type for every kind of byte stream: TCP, Unix, TLS from either end.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -28,6 +29,18 @@ impl Stream {
     #[must_use]
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::TlsServer(_) | Self::TlsClient(_))
+    }
+
+    /// Our own address, if it is a TCP connection.
+    #[must_use]
+    pub fn local_address(&self) -> Option<IpAddr> {
+        let address = match self {
+            Self::Tcp(stream) => stream.local_addr(),
+            Self::TlsServer(stream) => stream.get_ref().0.local_addr(),
+            Self::TlsClient(stream) => stream.get_ref().0.local_addr(),
+            Self::Unix(_) | Self::Lost => return None,
+        };
+        address.ok().map(|address| address.ip().to_canonical())
     }
 
     /// Wraps a plain TCP stream in TLS, as the server. If that fails, the stream is lost.

@@ -20,6 +20,8 @@ pub struct EofPacket {
 impl EofPacket {
     /// The first byte.
     pub const HEADER: u8 = 0xFE;
+    /// The payload's length.
+    pub const LEN: usize = 5;
 
     /// Reads a payload.
     pub fn parse(payload: &[u8]) -> Result<Self, PacketError> {

@@ -43,9 +43,9 @@ impl<'a> ErrPacket<'a> {
         Ok(Self { code, state, message: reader.take_rest() })
     }
 
-    /// Is it a progress report, not an error?
+    /// Is it a progress report, not an error? (SIGNAL may raise an error of this number too: that has an SQLSTATE.)
     pub fn is_progress(&self) -> bool {
-        self.code == Self::PROGRESS
+        self.code == Self::PROGRESS && self.state.is_none()
     }
 
     /// Appends the payload.
@@ -67,18 +67,19 @@ mod tests {
     #[test]
     fn comes_back() {
         type Case = (&'static [u8], u16, Option<&'static [u8; 5]>, &'static [u8]);
-        let cases: [Case; 6] = [
+        let cases: [Case; 7] = [
             (b"\xFF\x1E\x04#42S22Unknown column", 1054, Some(b"42S22"), b"Unknown column"),
             (b"\xFF\x10\x04Too many connections", 1040, None, b"Too many connections"),
             (b"\xFF\x10\x04#08004Too many connections", 1040, Some(b"08004"), b"Too many connections"),
             (b"\xFF\x10\x04#0800", 1040, None, b"#0800"),
             (b"\xFF\x10\x04", 1040, None, b""),
+            (b"\xFF\xFF\xFF#HY000own", 0xFFFF, Some(b"HY000"), b"own"),
             (b"\xFF\xFF\xFF\x01\x01\x02\x0A\x1A\0\x04copy", 0xFFFF, None, b"\x01\x01\x02\x0A\x1A\0\x04copy"),
         ];
         for (bytes, code, state, message) in cases {
             let err = ErrPacket::parse(bytes).unwrap();
             assert_eq!(err, ErrPacket { code, state: state.copied(), message });
-            assert_eq!(err.is_progress(), code == 0xFFFF);
+            assert_eq!(err.is_progress(), code == 0xFFFF && state.is_none());
             let mut out = BytesMut::new();
             err.encode(&mut out);
             assert_eq!(out, bytes);

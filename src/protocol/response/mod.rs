@@ -335,6 +335,11 @@ impl Reply {
             Class::PrepareOk => self.prepare_ok(payload),
             Class::Eof => self.eof(payload),
             Class::Err => self.err(payload),
+            // MySQL ends rows in the old way where a procedure's handler takes care of an error in the middle of them.
+            Class::RowsEnd if payload.len() == EofPacket::LEN => {
+                let eof = EofPacket::parse(payload)?;
+                Ok(self.end(Body::RowsEndEof(eof), eof.status))
+            }
             Class::RowsEnd => {
                 let ok = OkPacket::parse(payload, self.session_track)?;
                 Ok(self.end(Body::RowsEnd(ok), ok.status))

@@ -4,7 +4,7 @@ use myriad::protocol::command::Command;
 use myriad::protocol::handshake::{LoginError, TlsWish};
 
 use super::logins;
-use crate::support::{Login, Setup, Wire, on_both};
+use crate::support::{Kind, Login, Setup, Wire, on_both};
 
 fn other(t: &Setup) -> Login {
     Login { user: "other", password: "other-secret", schema: Some("test2".into()), ..t.app() }
@@ -64,24 +64,68 @@ on_both!(nothing_of_the_old_user_is_left, |t| async move {
     assert_eq!(logins(&t, "ok"), 3.0);
 });
 
-// MySQL closes the connection behind the error, and so does the proxy. (MariaDB goes on with the old user, after a reset.)
-on_both!(a_refused_change_ends_the_connection, |t| async move {
-    for (login, code) in [
-        (Login { password: "wrong", ..other(&t) }, 1045),
-        (Login { password: "", ..other(&t) }, 1045),
-        (Login { user: "nobody", ..other(&t) }, 1045),
-        (Login { schema: Some("test_that_is_not_there".into()), ..other(&t) }, 1049),
-        (Login { schema: Some("mysql_is_not_for_you".into()), ..other(&t) }, 1044),
-    ] {
-        let mut client = t.client().await;
+/// Changes of users that are refused, and how.
+fn refused(t: &Setup) -> [(Login, u16); 5] {
+    [
+        (Login { password: "wrong", ..other(t) }, 1045),
+        (Login { password: "", ..other(t) }, 1045),
+        (Login { user: "nobody", ..other(t) }, 1045),
+        (Login { schema: Some("test_that_is_not_there".into()), ..other(t) }, 1049),
+        (Login { schema: Some("mysql_is_not_for_you".into()), ..other(t) }, 1044),
+    ]
+}
+
+// MySQL closes the connection behind the error, MariaDB goes on with the old user.
+on_both!(a_refused_change_is_refused_in_the_servers_words, |t| async move {
+    for (login, code) in refused(&t) {
+        let (mut client, mut direct) = (t.client().await, t.direct(&t.app()).await);
         let proxied = client.change_user(&login).await.expect_err("refused");
-        assert!(client.frame().await.is_err(), "the connection ends");
-        assert_eq!(proxied, t.direct(&t.app()).await.change_user(&login).await.expect_err("refused"), "{login:?}");
+        assert_eq!(proxied, direct.change_user(&login).await.expect_err("refused"), "{login:?}");
         assert!(matches!(&proxied, LoginError::Server { code: it, .. } if *it == code), "{proxied:?}");
+        if t.kind == Kind::MySql {
+            assert!(client.frame().await.is_err(), "the connection ends");
+        } else {
+            assert_eq!(client.one("SELECT CURRENT_USER()").await, "app@%");
+        }
     }
     assert_eq!((logins(&t, "denied"), logins(&t, "schema")), (3.0, 2.0));
-    t.until("myriad_client_goodbyes_total", Some("login"), 5.0).await;
+    t.until("myriad_clients", None, 0.0).await;
     assert_eq!(t.client().await.one("SELECT 1").await, "1");
+});
+
+/// A session before and after changes of users that fail, and what becomes of it in the end.
+async fn after_refusals(t: &Setup, client: &mut Wire) -> Vec<Result<Vec<Vec<Option<String>>>, u16>> {
+    let code = |outcome| match outcome {
+        Ok(()) => Err(0),
+        Err(LoginError::Server { code, .. }) => Err(code),
+        Err(_) => Err(u16::MAX),
+    };
+    let mut seen = Vec::new();
+    for login in refused(t).into_iter().map(|(login, _)| login).chain([t.app(), other(t)]) {
+        for sql in ["SET @a = 5, sql_mode = '', NAMES latin1", "CREATE TEMPORARY TABLE own (id INT)"] {
+            seen.push(answer(client, sql).await);
+        }
+        seen.push(code(client.change_user(&login).await));
+        for sql in [
+            "SELECT CURRENT_USER(), DATABASE(), @a, @@sql_mode",
+            "SELECT @@character_set_client, @@character_set_results, @@collation_connection",
+            "SELECT * FROM own",
+        ] {
+            seen.push(answer(client, sql).await);
+        }
+    }
+    seen
+}
+
+on_both!(whoever_is_refused_stays_where_he_was, |t| async move {
+    if t.kind == Kind::MySql {
+        return;
+    }
+    // Both wait a second for each refusal.
+    let (mut direct, mut client) = (t.direct(&t.app()).await, t.client().await);
+    let (direct, proxied) = tokio::join!(after_refusals(&t, &mut direct), after_refusals(&t, &mut client));
+    assert_eq!(proxied, direct);
+    assert_eq!(direct.iter().filter(|it| **it == Err(1047)).count(), 4, "after three refusals no change is tried");
 });
 
 on_both!(the_last_packet_of_a_change_is_the_servers, |t| async move {
