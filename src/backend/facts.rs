@@ -83,6 +83,20 @@ impl ServerFacts {
         !self.settings.collations.is_empty() && self.settings.as_of == doubts
     }
 
+    /// Its version as a number: 80,017 is 8.0.17. 0: none that can be read.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        // What MariaDB puts in front for old replicas.
+        let text = self.version.strip_prefix(b"5.5.5-").unwrap_or(&self.version);
+        let mut parts = text.split(|byte| !byte.is_ascii_digit()).map(|part| {
+            std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok()).filter(|part| *part < 100)
+        });
+        match (parts.next().flatten(), parts.next().flatten(), parts.next().flatten()) {
+            (Some(major), Some(minor), Some(patch)) => major * 10_000 + minor * 100 + patch,
+            _ => 0,
+        }
+    }
+
     /// Can the server report what a statement does to its session?
     #[must_use]
     pub fn tracks(&self) -> bool {
@@ -118,6 +132,24 @@ mod tests {
             assert_eq!(facts(Some(server)).sql_mode(ignoring).as_deref(), Some(wanted));
         }
         assert_eq!(facts(None).sql_mode(ignoring), None);
+    }
+
+    #[test]
+    fn versions_as_numbers() {
+        for (text, number) in [
+            ("9.7.4", 90_704),
+            ("8.0.17-debug", 80_017),
+            ("8.0.36-28.1", 80_036),
+            ("10.11.19-MariaDB-log", 101_119),
+            ("5.5.5-10.6.12-MariaDB", 100_612),
+            ("8.0", 0),
+            ("8.0.1000", 0),
+            ("mine", 0),
+            ("", 0),
+        ] {
+            let facts = ServerFacts { version: text.into(), ..facts(None) };
+            assert_eq!(facts.number(), number, "{text}");
+        }
     }
 
     #[test]

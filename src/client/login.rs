@@ -117,6 +117,8 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
         tracks: guest.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+        ignore_space: has("IGNORE_SPACE"),
+        version: facts.as_ref().map_or(0, |facts| facts.number()),
     };
     Session::new(Arc::clone(&guest.start), Arc::clone(&door.interner), options)
 }

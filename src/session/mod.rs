@@ -24,11 +24,12 @@
 //!   `LAST_INSERT_ID()`.
 //! - What none of these explains pins, and only a reset ends it.
 //!
-//! Known limits: a stored *function* or trigger that takes a lock or writes a user variable is seen by nobody; MariaDB
-//! reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`) pins. An ERR reports nothing: a
-//! variable that a function sets before its statement fails is learnt only if a later OK reports it. A sequence
-//! (MariaDB) that is drawn from by a column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
-//! Where a server's own default is `autocommit=0`, a session learns so from its first OK: an ERR before that does not pin.
+//! Known limits: a trigger, or a view that calls a stored function, may take a lock or write a user variable, and nobody
+//! sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`, `EXECUTE`, a
+//! function of somebody's own) pins. An ERR reports nothing: a variable that a trigger sets before its statement fails is
+//! learnt only if a later OK reports it. A sequence (MariaDB) that is drawn from by a column's DEFAULT or a trigger does
+//! not pin, so `LASTVAL()` must follow at once. Where a server's own default is `autocommit=0`, a session learns so from
+//! its first OK: an ERR before that does not pin.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
@@ -52,7 +53,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::protocol::packet::session_track::{Flavour, Told, Wishes};
-use crate::sql::{Flags, Mode, Plain, Word};
+use crate::sql::{Flags, Mode, Multibyte, Plain, Word};
 
 pub use ask::{Ask, Followup, Rows};
 pub use memory::Memory;
@@ -77,6 +78,10 @@ pub struct Options {
     pub ansi_quotes: bool,
     /// The server's own `sql_mode` has NO_BACKSLASH_ESCAPES.
     pub no_backslash_escapes: bool,
+    /// The server's own `sql_mode` has IGNORE_SPACE.
+    pub ignore_space: bool,
+    /// The server's version: 80,017 is 8.0.17. 0: not known.
+    pub version: u32,
 }
 
 impl Options {
@@ -182,8 +187,9 @@ impl Session {
     /// How the server reads its texts.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        let Options { mariadb, ansi_quotes, no_backslash_escapes, .. } = self.options;
-        self.state.mode(Mode { mariadb, ansi_quotes, no_backslash_escapes, ..Mode::default() })
+        let Options { mariadb, ansi_quotes, no_backslash_escapes, ignore_space, version, .. } = self.options;
+        let multibyte = Multibyte::default();
+        self.state.mode(Mode { ansi_quotes, no_backslash_escapes, ignore_space, mariadb, version, multibyte })
     }
 
     /// What a backend must hold to serve it. Between turns this is also what its own backend holds.

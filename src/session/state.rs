@@ -89,13 +89,18 @@ pub struct State {
 struct Quotes {
     ansi: bool,
     no_backslash_escapes: bool,
+    ignore_space: bool,
 }
 
 impl Quotes {
     fn of(spec: &StateSpec) -> Option<Self> {
         let sql_mode = &spec.variables.get("sql_mode")?.0;
         let is = |name: &[u8]| sql_mode.split(|b| *b == b',').any(|word| word.eq_ignore_ascii_case(name));
-        Some(Self { ansi: is(b"ANSI_QUOTES") || is(b"ANSI"), no_backslash_escapes: is(b"NO_BACKSLASH_ESCAPES") })
+        Some(Self {
+            ansi: is(b"ANSI_QUOTES") || is(b"ANSI"),
+            no_backslash_escapes: is(b"NO_BACKSLASH_ESCAPES"),
+            ignore_space: is(b"IGNORE_SPACE"),
+        })
     }
 }
 
@@ -131,6 +136,7 @@ impl State {
         if let Some(quotes) = self.quotes {
             mode.ansi_quotes = quotes.ansi;
             mode.no_backslash_escapes = quotes.no_backslash_escapes;
+            mode.ignore_space = quotes.ignore_space;
         }
         mode
     }

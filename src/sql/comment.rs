@@ -9,6 +9,7 @@ use super::lexer::{Lexer, State};
 impl Lexer {
     pub(super) fn open_line(&mut self) {
         self.tail = 0;
+        self.rules.commented = true;
         self.state = State::Line;
     }
 
@@ -44,6 +45,7 @@ impl Lexer {
 
     /// After `/*`, where it is decided what kind of comment this is.
     pub(super) fn opening_comment(&mut self, byte: u8) {
+        self.rules.commented = true;
         match (self.state, byte) {
             (State::CommentOpen, b'!') => self.open_executable(),
             (State::CommentM, b'!') => self.open_executable(),

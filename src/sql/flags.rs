@@ -62,6 +62,8 @@ flags! {
     DEALLOCATE,
     /// `CALL`: runs code that is not seen here.
     CALL,
+    /// A function is called that is not the server's own: it runs code that is not seen here.
+    CALLS_FUNCTION,
     /// MariaDB's statements outside procedures that hold others (`BEGIN NOT ATOMIC`, `IF`, `FOR`, ...).
     COMPOUND,
     /// `XA START`, `XA BEGIN`
@@ -143,7 +145,7 @@ impl Flags {
     /// Anything of `ROW_COUNT()`, `FOUND_ROWS()` and the list of warnings.
     pub const READS_DIAGNOSTICS: Self = Self::READS_ROW_COUNT.and(Self::READS_FOUND_ROWS).and(Self::READS_WARNINGS);
     /// Code runs that was not seen: what it leaves behind cannot be told from the text.
-    pub const RUNS_UNSEEN: Self = Self::CALL.and(Self::EXECUTE).and(Self::COMPOUND);
+    pub const RUNS_UNSEEN: Self = Self::CALL.and(Self::EXECUTE).and(Self::COMPOUND).and(Self::CALLS_FUNCTION);
 
     /// Both sets together.
     #[must_use]

@@ -111,7 +111,7 @@ impl Lexer {
             word: Buffer::new(),
             hash: Hash::NEW,
             number: None,
-            rules: Rules::new(mode.mariadb),
+            rules: Rules::new(mode),
         }
     }
 
@@ -445,7 +445,7 @@ impl Lexer {
     }
 
     fn emit_as(&mut self, kind: Kind, word: Word, end: u64) {
-        let text = if matches!(kind, Kind::Word | Kind::Name) { self.word.text() } else { &[] };
+        let text = if matches!(kind, Kind::Word | Kind::Name | Kind::Punct(b'(')) { self.word.text() } else { &[] };
         let (hash, number) = (self.hash.lasting(), self.number);
         self.rules.token(&Token { kind, word, text, hash, number, start: self.start, end });
     }
@@ -466,7 +466,9 @@ pub fn fuzz(data: &[u8]) {
     let mode = Mode {
         ansi_quotes: settings & 1 != 0,
         no_backslash_escapes: settings & 2 != 0,
+        ignore_space: settings & 64 != 0,
         mariadb: settings & 4 != 0,
+        version: 90_700,
         multibyte,
     };
     let whole = effects(text, mode);

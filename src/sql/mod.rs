@@ -13,11 +13,14 @@
 //! `memchr`. Knows no other room. Tested from tables of statements, by feeding every table in random pieces, and by
 //! the fuzz function in `lexer`.
 
+mod builtin;
 mod bytes;
+mod calls;
 mod comment;
 mod effects;
 mod flags;
 mod lexer;
+mod names;
 mod rules;
 mod set;
 mod shape;
@@ -38,8 +41,12 @@ pub struct Mode {
     pub ansi_quotes: bool,
     /// `sql_mode` has NO_BACKSLASH_ESCAPES.
     pub no_backslash_escapes: bool,
+    /// `sql_mode` has IGNORE_SPACE: `COUNT (1)` is no call of a stored function.
+    pub ignore_space: bool,
     /// The server is MariaDB: `/*M! .. */` is code.
     pub mariadb: bool,
+    /// The server's version: 80,017 is 8.0.17. 0: not known.
+    pub version: u32,
     /// How `character_set_client` joins bytes, where a second byte may look like a backslash or a backtick.
     pub multibyte: Multibyte,
 }

@@ -3,9 +3,10 @@
 //! Most rules look at a statement's first words; functions count anywhere; a word after a dot, inside quotes or after
 //! `@@` is a name. `SET` has its own rules (`set`), and whole texts of a known form theirs (`shape`).
 
+use super::calls::Calls;
 use super::set::Set;
 use super::shape::Shape;
-use super::{Effects, Flags, Word};
+use super::{Effects, Flags, Mode, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -32,7 +33,8 @@ pub(super) enum Kind {
 pub(super) struct Token<'a> {
     pub kind: Kind,
     pub word: Word,
-    /// The word or name as spelled; empty for other kinds and for words too long to matter.
+    /// The word or name as spelled; with an opening parenthesis, the last one before it. Empty for other kinds, and for
+    /// words too long to matter.
     pub text: &'a [u8],
     /// A hash of the string's bytes, where it was asked for and will mean the same later.
     pub hash: Option<u64>,
@@ -45,6 +47,7 @@ pub(super) struct Token<'a> {
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) mariadb: bool,
+    pub(super) mode: Mode,
     pub(super) found: Effects,
     pub(super) statement: Statement,
     pub(super) set: Set,
@@ -53,6 +56,8 @@ pub(super) struct Rules {
     unsure: bool,
     /// This statement may change how the next one is read.
     pub(super) changes_lexing: bool,
+    /// A comment stands between the last token and the one to come.
+    pub(super) commented: bool,
 }
 
 /// The statement at hand.
@@ -61,10 +66,10 @@ pub(super) struct Statement {
     pub(super) first: Word,
     second: Word,
     /// How many tokens so far, not counting parentheses at the front.
-    index: u32,
+    pub(super) index: u32,
     pub(super) previous: Kind,
-    previous_word: Word,
-    previous_end: u64,
+    pub(super) previous_word: Word,
+    pub(super) previous_end: u64,
     /// In `@@scope.name`.
     system: bool,
     /// A function's name; the parenthesis must follow.
@@ -75,6 +80,7 @@ pub(super) struct Statement {
     to: bool,
     /// The last `@name` was an account's host.
     host: bool,
+    pub(super) calls: Calls,
 }
 
 impl Statement {
@@ -91,20 +97,23 @@ impl Statement {
             argument: false,
             to: false,
             host: false,
+            calls: Calls::new(),
         }
     }
 }
 
 impl Rules {
-    pub(super) fn new(mariadb: bool) -> Self {
+    pub(super) fn new(mode: Mode) -> Self {
         Self {
-            mariadb,
+            mariadb: mode.mariadb,
+            mode,
             found: Effects::default(),
             statement: Statement::new(),
             set: Set::new(),
             shape: Shape::new(),
             unsure: false,
             changes_lexing: false,
+            commented: false,
         }
     }
 
@@ -142,12 +151,14 @@ impl Rules {
             && !statement.argument
             && !statement.system
             && kind != Kind::Punct(b';')
+            && statement.calls.may_pass(kind, statement.previous)
             && (self.shape.is_full() || self.found.statements > 0);
         if idle {
             statement.system = false;
             statement.previous = kind;
             statement.previous_word = Word::Other;
             statement.previous_end = end;
+            self.commented = false;
         }
         idle
     }
@@ -167,6 +178,7 @@ impl Rules {
         let in_system = self.in_system(token.kind);
         let is_name = matches!(token.kind, Kind::Word | Kind::Name);
         self.function(token, is_name && !after_dot && !in_system);
+        self.call(token, after_dot, in_system);
         if in_system && is_name {
             self.system_variable(token.word);
         }
@@ -230,8 +242,8 @@ impl Rules {
                 self.flag(Flags::ROLLBACK);
             }
             self.end_set();
-            let unseen = matches!(self.statement.first, Word::Call | Word::Execute);
-            self.unsure |= self.changes_lexing || unseen || self.found.flags.any(Flags::COMPOUND);
+            self.end_call();
+            self.unsure |= self.changes_lexing || self.found.flags.any(Flags::RUNS_UNSEEN);
             if self.found.statements == 1 {
                 self.found.first_flags = self.found.flags;
             }

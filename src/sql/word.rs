@@ -93,7 +93,7 @@ words! {
     Errors b"ERRORS", Exists b"EXISTS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
     Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Open b"OPEN", Or b"OR",
     Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
-    Resource b"RESOURCE", Role b"ROLE", Session b"SESSION", Soft b"SOFT",
+    Procedure b"PROCEDURE", Recursive b"RECURSIVE", Resource b"RESOURCE", Role b"ROLE", Row b"ROW", Session b"SESSION", Soft b"SOFT",
     SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",
     Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", Value b"VALUE", Warnings b"WARNINGS",
     // Functions.

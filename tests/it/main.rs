@@ -28,3 +28,4 @@ mod schema;
 mod sharing;
 mod state;
 mod support;
+mod unseen;

@@ -17,9 +17,16 @@ use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::session_track::Change;
 use crate::sql::{self, Effects};
 
-const MYSQL: Options =
-    Options { mariadb: false, multi_statements: false, tracks: false, ansi_quotes: false, no_backslash_escapes: false };
-const MARIA: Options = Options { mariadb: true, ..MYSQL };
+const MYSQL: Options = Options {
+    mariadb: false,
+    multi_statements: false,
+    tracks: false,
+    ansi_quotes: false,
+    no_backslash_escapes: false,
+    ignore_space: false,
+    version: 90_704,
+};
+const MARIA: Options = Options { mariadb: true, version: 101_119, ..MYSQL };
 
 /// One reply of the server.
 #[derive(Clone, Debug)]
