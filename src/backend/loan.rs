@@ -41,7 +41,7 @@ impl Loan {
     pub async fn settle(&self, backend: &mut Backend) -> Result<(), QueryError> {
         let mut settlement = Settlement { loan: self, answers: Vec::new() };
         for question in &self.questions {
-            let answer = match backend.query(&question.text()).await {
+            let answer = match backend.ask(question).await {
                 Ok(rows) => Some(rows.decode()),
                 Err(QueryError::Refused { .. }) => None,
                 Err(error) => return Err(error),

@@ -13,6 +13,11 @@ use crate::protocol::frame::{HEADER, Header, packet_with};
 use crate::protocol::packet::column::text_row;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::response::{Body, Class, Event, Reply, ReplyError};
+use crate::session::Ask;
+
+/// How often a question is put that a KILL QUERY ends, but for the last time.
+const ATTEMPTS: usize = 4;
+const ER_QUERY_INTERRUPTED: u16 = 1317;
 
 /// The largest reply that a question of ours may have, in bytes.
 const MAX_REPLY: usize = 16 << 20;
@@ -99,6 +104,21 @@ impl Backend {
             refused.map_or(Ok(answers), Err)
         };
         tokio::time::timeout(patience, all).await.map_err(late)?
+    }
+
+    /// Puts a question of a session; once more if a KILL QUERY, which was not meant for it, has ended it.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub async fn ask(&mut self, ask: &Ask) -> Result<Rows, QueryError> {
+        let text = ask.text();
+        for _ in 0..ATTEMPTS {
+            match self.query(&text).await {
+                Err(QueryError::Refused { code: ER_QUERY_INTERRUPTED, .. }) => {}
+                answer => return answer,
+            }
+        }
+        self.query(&text).await
     }
 
     /// Runs one command whose reply is an OK, an error or rows. The server has `backend.connect_timeout` to answer.

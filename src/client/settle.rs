@@ -49,7 +49,7 @@ impl Client {
         let mut next = Followup::Ask(first);
         while let Followup::Ask(ask) = next {
             self.door.metrics.session.asks.inc();
-            match lease.query(&ask.text()).await {
+            match lease.ask(&ask).await {
                 Ok(rows) => self.session.answer(&ask, Some(rows.decode())),
                 Err(QueryError::Refused { .. }) => self.session.answer(&ask, None),
                 Err(_) => return false,

@@ -98,7 +98,11 @@ impl Client {
 
     /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.
     fn keep_if_unreported(&mut self, command: Command, effects: Option<&Effects>) {
-        let sets = Flags::SET_VARIABLE | Flags::SET_CHARSET | Flags::SET_COLLATION | Flags::SET_TRACKER;
+        let sets = Flags::SET_VARIABLE
+            | Flags::SET_CHARSET
+            | Flags::SET_COLLATION
+            | Flags::SET_TRACKER
+            | Flags::SET_MINOR_TRACKER;
         let changes = sets | Flags::USE | Flags::LOCK_TABLES | Flags::EXECUTABLE_COMMENT | Flags::SET_STATEMENT;
         let harmless = |effects: &Effects| {
             let reads =

@@ -18,6 +18,7 @@ const EXPLAINING: Flags = Flags::WRITES_USER_VARIABLE
     .and(Flags::DEALLOCATE)
     .and(Flags::SET_ROLE)
     .and(Flags::SET_TRACKER)
+    .and(Flags::SET_MINOR_TRACKER)
     .and(Flags::USE)
     .and(Flags::RUNS_UNSEEN);
 

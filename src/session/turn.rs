@@ -181,6 +181,7 @@ impl Session {
         if effects.may(Flags::SET_TRACKER) && (effects.may(Flags::SET_VARIABLE) || effects.statements > 1) {
             self.pins.insert(PinReason::Unexplained);
         }
+        self.rearm |= effects.may(Flags::SET_MINOR_TRACKER);
         if effects.may(Flags::SET_TRACKER) {
             self.rearm = true;
             self.rare().doubtful.extend(TRACKERS.iter().map(|name| Box::from(*name)));

@@ -95,6 +95,11 @@ pub(super) fn note(spec: &mut StateSpec, name: &str, value: Option<&[u8]>) -> Ve
             spec.variables.remove(name);
             return Verdict::Carried;
         }
+        // The one tracker that is not ours on every backend.
+        "session_track_gtids" => {
+            spec.variables.insert(name.into(), Value::from(bytes));
+            return Verdict::Tracker;
+        }
         _ if name.starts_with("session_track_") => return Verdict::Tracker,
         _ if is_write_only(name) => return Verdict::WriteOnly,
         _ => {}

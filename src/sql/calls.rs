@@ -7,7 +7,7 @@
 //!   types (what may be computed there, defaults and the like, is refused if it calls a stored function);
 //! - behind what no expression can follow: another value, `INTO`, `AS`, a closing parenthesis, ...;
 //! - as one of several names in a `WITH`;
-//! - if a bare `SELECT` follows the parenthesis: an argument would need parentheses of its own.
+//! - if a bare `SELECT` follows the parenthesis, for an argument would need parentheses of its own, or a `*`.
 
 use super::builtin::{Spelling, is_builtin};
 use super::rules::{Kind, Rules, Token};
@@ -110,6 +110,7 @@ impl Rules {
     fn decide(&mut self, token: &Token<'_>) {
         let calls = match std::mem::replace(&mut self.statement.calls.pending, Pending::No) {
             Pending::No => false,
+            Pending::Call if token.kind == Kind::Punct(b'*') => false,
             Pending::Call => !(token.kind == Kind::Word && token.word == Word::Select),
             Pending::WithoutArgument => token.kind == Kind::Punct(b')'),
         };

@@ -92,8 +92,10 @@ flags! {
     SET_STATEMENT,
     /// A variable of the session is assigned, by whatever form of `SET`.
     SET_VARIABLE,
-    /// `SET` of a variable called `session_track_*`.
+    /// `SET` of a variable called `session_track_*`, after which the server may not report something any more.
     SET_TRACKER,
+    /// `SET session_track_schema` or `session_track_gtids` in a text of one statement: whatever else that sets is reported.
+    SET_MINOR_TRACKER,
     /// `SET GLOBAL`, `SET PERSIST`, `SET @@global.x`
     SET_GLOBAL,
     /// A variable that only the next statement uses is assigned (`insert_id`, `gtid_next`, ...).

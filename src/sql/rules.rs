@@ -220,6 +220,10 @@ impl Rules {
     pub(super) fn finish(mut self) -> Effects {
         self.end_statement();
         let mut found = self.found;
+        if found.statements > 1 && found.flags.any(Flags::SET_MINOR_TRACKER) {
+            // The statements after it may choose a schema.
+            found.flags.set(Flags::SET_TRACKER);
+        }
         if found.is_certain() {
             found.plain = self.shape.plain();
             found.locking = self.shape.locking();

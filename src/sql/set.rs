@@ -196,8 +196,9 @@ impl Rules {
                 return;
             }
         }
-        if self.set.text().get(..14).is_some_and(|front| front.eq_ignore_ascii_case(b"session_track_")) {
-            self.flag(Flags::SET_TRACKER);
+        if let Some(tracker) = tracker(self.set.text()) {
+            let is = |name: &[u8]| tracker.eq_ignore_ascii_case(name);
+            self.flag(if is(b"schema") || is(b"gtids") { Flags::SET_MINOR_TRACKER } else { Flags::SET_TRACKER });
         } else {
             self.flag(Flags::SET_VARIABLE);
         }
@@ -225,4 +226,10 @@ impl Rules {
             }
         }
     }
+}
+
+/// What follows `session_track_`.
+fn tracker(name: &[u8]) -> Option<&[u8]> {
+    let (front, tracker) = name.split_at_checked(14)?;
+    front.eq_ignore_ascii_case(b"session_track_").then_some(tracker)
 }

@@ -277,3 +277,26 @@ async fn end((all, stop): (JoinSet<()>, tokio::sync::watch::Sender<bool>)) {
     stop.send_replace(true);
     all.join_all().await;
 }
+
+// A regression: the question that follows a SET was hit instead of that, and as its answer was missing, the session kept
+// its backend for good.
+on_both!(a_kill_that_hits_a_question_of_ours_pins_nobody, |t| async move {
+    let (mut killer, mut victim) = (t.client().await, t.client().await);
+    killer.query("BEGIN").await.expect_ok();
+    let id = victim.id;
+    for round in 0..ROUNDS {
+        let statement = victim.query("SET NAMES latin1");
+        let delay = Duration::from_micros((round * 7) % 500);
+        let kill = async {
+            let begin = Instant::now();
+            while begin.elapsed() < delay {
+                tokio::task::yield_now().await;
+            }
+            killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+        };
+        let _ = tokio::join!(statement, kill);
+        assert_eq!(t.metric("myriad_pins_total", Some("unexplained")), 0.0, "in round {round}");
+    }
+    victim.query("SET NAMES latin1").await.expect_ok();
+    assert_eq!(victim.one("SELECT @@collation_connection").await, "latin1_swedish_ci");
+});

@@ -1,8 +1,9 @@
 //! A session's state goes with its client, to whichever backend, and to nobody else.
 
+use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 
-use crate::support::{Kind, Login, Twin, Wire, on_both, one_backend, own_backends};
+use crate::support::{Kind, Login, Packets, Twin, Wire, on_both, one_backend, own_backends};
 
 /// What a session has of its own, in one row.
 const STATE: &str = "SELECT DATABASE(), @@sql_mode, @@time_zone, @@sql_safe_updates, @@timestamp < 1600000000, \
@@ -258,4 +259,34 @@ on_both!(a_variable_that_is_null_by_default_is_carried, one_backend, |t| async m
         other.query("SELECT CAST('x' AS SIGNED)").await.expect_ok();
         assert_eq!(row(&mut client, &format!("SELECT IFNULL(@@{name}, 'none')")).await, ["none"], "{name}");
     }
+});
+
+// A regression: what Connector/J for MariaDB sets at once kept the backend for good.
+on_both!(a_client_may_track_its_schema_and_share, one_backend, |t| async move {
+    let login = t.app().with(CapabilityFlags::CLIENT_SESSION_TRACK);
+    let mut twin = Twin::new(&t, &login).await;
+    let schema = t.schema.clone();
+    let twins = t.twin_schema();
+    twin.queries(&[
+        "SET autocommit=1, session_track_schema=1",
+        "SET session_track_schema=0, time_zone='+2:00'",
+        "SELECT @@time_zone",
+        "SET @@session_track_schema=1",
+        "SET SESSION session_track_schema=DEFAULT, sql_mode='', autocommit=0",
+        "SET autocommit=1",
+        "SELECT @@sql_mode, @@autocommit",
+        "SET session_track_schema=0, no_such_variable=1",
+        "SELECT 1",
+    ])
+    .await;
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+    let mut client = t.client_as(&login).await;
+    let entry = |reply: &Packets| reply.ok().session_state.windows(schema.len()).any(|part| part == schema.as_bytes());
+    for (on, told) in [("0", false), ("1", true)] {
+        client.query(&format!("SET autocommit=1, session_track_schema={on}")).await.expect_ok();
+        client.query(&format!("USE {twins}")).await.expect_ok();
+        assert_eq!(entry(&client.query(&format!("USE {schema}")).await), told);
+        assert_eq!(client.one("SELECT DATABASE()").await, schema);
+    }
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
 });

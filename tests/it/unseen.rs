@@ -109,6 +109,7 @@ on_both!(no_table_is_made_by_a_stored_function, |t| async move {
         "SELECT 1 AS f(1)",
         "SELECT .f(1)",
         "SELECT f(SELECT 1)",
+        "SELECT f(*)",
         "SET f(1) = 1",
         "SELECT 1 INTO f(1)",
         "TABLE f(1)",

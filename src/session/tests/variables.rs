@@ -108,6 +108,22 @@ fn restored_values_are_believed() {
     stage.variables(&[("sort_buffer_size", "262144")]);
 }
 
+/// What Connector/J sets at once: the trackers that do not hide anything hide nothing.
+#[test]
+fn a_tracker_that_hides_nothing_does_not_pin() {
+    for mut stage in Stage::both() {
+        let text = "SET autocommit=1, session_track_schema=1";
+        let reply = ok().set("autocommit", "ON").set("session_track_schema", "ON").state();
+        stage.query(text, &[reply]).pinned(&[]).variables(&[("autocommit", "ON")]);
+        assert!(stage.session.rearm_trackers());
+        let before = stage.session.wishes().clone();
+        stage.query("SET session_track_schema=0", &[ok().set("session_track_schema", "OFF").state()]).pinned(&[]);
+        assert_ne!(*stage.session.wishes(), before);
+        stage.query("SET session_track_gtids=OWN_GTID", &[ok().set("session_track_gtids", "OWN_GTID")]).pinned(&[]);
+        stage.variables(&[("autocommit", "ON"), ("session_track_gtids", "OWN_GTID")]);
+    }
+}
+
 #[test]
 fn a_client_may_change_the_trackers() {
     let answers = [
@@ -133,7 +149,7 @@ fn a_client_may_change_the_trackers() {
         assert!(stage.session.filter(&reply.changes, &mut told));
         assert_eq!(told, ok().var("some_variable", "5").changes);
         // Whatever else the text sets may not be reported.
-        stage.asked("SET session_track_schema=1, sql_mode=''", &[ok().state()], &answers);
+        stage.asked("SET session_track_transaction_info=OFF, sql_mode=''", &[ok().state()], &answers);
         stage.pinned(&["unexplained"]);
     }
     for mut stage in Stage::both() {

@@ -131,7 +131,7 @@ const NONE: &[&str] = &[
     "SELECT 'f(1)', \"f(1)\", 'f' (1)",
     "(SELECT 1) UNION ALL (SELECT 2) EXCEPT (SELECT 3)",
     "SELECT 1 FROM t LIMIT 1 OFFSET 2 FOR UPDATE",
-    "SELECT f(SELECT 1)",
+    "SELECT f(SELECT 1), f(*), COUNT (*)",
     "WITH x (a, b) AS (SELECT 1, 2), y (c) AS (SELECT 3), z AS (SELECT 4), w(d) AS (SELECT 5) SELECT * FROM x, y",
     "WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 5) SELECT * FROM n",
     "SELECT * FROM (WITH x (a) AS (SELECT 1), y (b) AS (SELECT 2) SELECT * FROM x) z",
