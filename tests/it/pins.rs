@@ -171,7 +171,8 @@ async fn served(t: &Setup, other: &mut Wire, what: &str) {
     t.until("myriad_pinned_clients", None, 0.0).await;
 }
 
-async fn tables(t: &Setup) {
+/// What the cases need, made by a client that stays: as long as there is one, nobody's login needs the backend.
+async fn tables(t: &Setup) -> Wire {
     let mut client = t.client().await;
     for sql in [
         "CREATE TABLE t (n INT)",
@@ -180,10 +181,11 @@ async fn tables(t: &Setup) {
     ] {
         client.query(sql).await.expect_ok();
     }
+    client
 }
 
 on_both!(a_pin_ends_when_its_cause_ends, one_backend, |t| async move {
-    tables(&t).await;
+    let _stays = tables(&t).await;
     for case in CASES.iter().filter(|case| case.applies(&t)) {
         let Some(mut client) = case.pinned(&t).await else { continue };
         let mut other = waiter(&t).await;
@@ -201,7 +203,7 @@ on_both!(a_pin_ends_when_its_cause_ends, one_backend, |t| async move {
 });
 
 on_both!(a_pin_ends_with_its_client, one_backend, |t| async move {
-    tables(&t).await;
+    let _stays = tables(&t).await;
     for (n, case) in CASES.iter().filter(|case| case.applies(&t)).enumerate() {
         // What was prepared for a later commit stays with the server.
         if case.begin.iter().any(|sql| sql.starts_with("XA PREPARE")) {
