@@ -12,6 +12,7 @@ mod aborts;
 mod bytes;
 mod crowd;
 mod dialects;
+mod differential;
 mod drain;
 mod globals;
 mod interner;

@@ -19,7 +19,7 @@ use myriad::protocol::packet::ok::OkPacket;
 use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::response::{Class, Event, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 /// How to log in.
@@ -117,6 +117,11 @@ impl Wire {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_nodelay(true).expect("no delay");
         Self::over(Stream::Tcp(socket.connect(address).await.expect("somebody listens")))
+    }
+
+    /// The other end of a connection that somebody else has opened.
+    pub(crate) fn accepted(socket: TcpStream) -> Self {
+        Self::over(Stream::Tcp(socket))
     }
 
     /// Connects by a Unix socket, and leaves the rest to the caller.
@@ -251,6 +256,15 @@ impl Wire {
         let next = write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
         self.last_seq = next - 1;
         self.write(&out).await;
+    }
+
+    /// Sends one command, to somebody who may be gone.
+    pub(crate) async fn try_send(&mut self, command: Command, argument: &[u8]) -> io::Result<()> {
+        let mut out = BytesMut::new();
+        let next = write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
+        self.last_seq = next - 1;
+        self.stream.write_all(&out).await?;
+        self.stream.flush().await
     }
 
     /// Sends bytes as they are.

@@ -1,0 +1,194 @@
+//! Plays a script in both worlds at once, step by step, and compares whatever comes back.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use myriad::metrics::{ClientState, Labelled, Metrics};
+use myriad::protocol::command::Command;
+
+use super::normal::{Form, Normal};
+use super::script::{Act, Names, Script, Step};
+use super::show;
+use super::tally::Tally;
+use super::tolerate;
+use super::world::{Outcome, World};
+use crate::support::{Kind, Wire};
+
+/// What has been played, also for whoever must explain a panic.
+pub(super) type Trace = Arc<Mutex<Vec<Step>>>;
+
+/// Both worlds.
+pub(super) struct Play {
+    pub(super) kind: Kind,
+    pub(super) direct: World,
+    pub(super) proxied: World,
+    /// The proxy's metrics, if it is one; and how many clients it may have pinned.
+    pub(super) proxy: Option<(Arc<Metrics>, usize)>,
+    /// At the server itself.
+    pub(super) admin: Wire,
+    pub(super) trace: Trace,
+    pub(super) tally: Tally,
+    pinned: Vec<usize>,
+}
+
+/// What was not the same.
+#[derive(Clone, Debug)]
+pub(super) struct Difference {
+    /// In words.
+    pub(super) what: String,
+}
+
+impl Play {
+    pub(super) fn new(
+        kind: Kind,
+        (direct, proxied): (World, World),
+        proxy: Option<(Arc<Metrics>, usize)>,
+        admin: Wire,
+        trace: Trace,
+    ) -> Self {
+        Self { kind, direct, proxied, proxy, admin, trace, tally: Tally::default(), pinned: Vec::new() }
+    }
+
+    /// Plays it all.
+    pub(super) async fn run(&mut self, script: &Script) -> Result<(), Difference> {
+        let mut present: Vec<usize> = script.steps.iter().map(|step| step.client).collect();
+        present.sort_unstable();
+        present.dedup();
+        for client in present {
+            let step = Step { client, act: Act::Reconnect(script.profiles[client].clone(), true) };
+            if self.compare(&step).await? {
+                return Err(Difference { what: format!("nobody lets this client in: {step}") });
+            }
+        }
+        for step in &script.steps {
+            self.trace.lock().expect("no panic").push(step.clone());
+            self.step(script, step).await?;
+            self.relieve(step).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, script: &Script, step: &Step) -> Result<(), Difference> {
+        let lost = self.compare(step).await?;
+        if lost {
+            let again = Step { client: step.client, act: Act::Reconnect(script.profiles[step.client].clone(), true) };
+            self.compare(&again).await?;
+        }
+        Ok(())
+    }
+
+    /// Plays one step in both worlds; whether the connection is gone, in both.
+    async fn compare(&mut self, step: &Step) -> Result<bool, Difference> {
+        let client = step.client;
+        if let Act::Reconnect(_, politely) = step.act {
+            self.part(client, politely).await;
+        }
+        let (direct, proxied) = tokio::join!(self.direct.play(step), self.proxied.play(step));
+        if !step.act.is_silent() {
+            self.settle(step).await;
+        }
+        self.tally.steps += 1;
+        let capabilities = self.direct.capabilities(client);
+        let form = |names: &Names, canon: &Names, outcome| {
+            let dictionary = reads_dictionary(&step.act);
+            Normal { kind: self.kind, names, canon, capabilities, dictionary }.form(outcome)
+        };
+        let canon = &self.proxied.names;
+        let wanted = form(&self.direct.names, canon, &direct);
+        let got = form(canon, canon, &proxied);
+        let late = matches!(direct, Outcome::Late) || matches!(proxied, Outcome::Late);
+        if wanted == got && !late {
+            self.tally.packets += if let Form::Packets(packets) = &got { packets.len() } else { 0 };
+            return Ok(matches!(direct, Outcome::Lost | Outcome::Refused(..)));
+        }
+        if let Some(reason) = tolerate::reason(self.kind, step, (&wanted, &direct), (&got, &proxied)) {
+            *self.tally.tolerated.entry(reason).or_default() += 1;
+            // Whatever it changed, it may have changed in one world only.
+            if !matches!(step.act, Act::ChangeUser(_) | Act::Reconnect(..)) {
+                let cure = Step { client, act: Act::reset() };
+                Box::pin(self.compare(&cure)).await?;
+            }
+            return Ok(false);
+        }
+        let what = show::difference((&wanted, &direct), (&got, &proxied), capabilities);
+        Err(Difference { what })
+    }
+
+    /// A client leaves both worlds, and everything it had there is cleaned up.
+    async fn part(&mut self, client: usize, politely: bool) {
+        let ids = [self.direct.id(client), self.proxied.id(client).filter(|_| self.proxy.is_none())];
+        let present = |play: &Self| {
+            let (metrics, _) = play.proxy.as_ref()?;
+            Some(ClientState::ALL.iter().map(|state| metrics.client.state.get(*state).get()).sum::<i64>())
+        };
+        let before = present(self);
+        let was_here = self.proxied.id(client).is_some();
+        tokio::join!(self.direct.leave(client, politely), self.proxied.leave(client, politely));
+        let limit = Instant::now() + Duration::from_secs(10);
+        if let Some(before) = before.filter(|_| was_here) {
+            while present(self) == Some(before) && Instant::now() < limit {
+                pause().await;
+            }
+        }
+        for id in ids.into_iter().flatten() {
+            // The list is left last.
+            let sql = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id}");
+            while self.admin.one(&sql).await != "0" && Instant::now() < limit {
+                pause().await;
+            }
+        }
+        self.pinned.retain(|pinned| *pinned != client);
+    }
+
+    /// Waits until the proxy is done with a step; notes whether it left its client pinned.
+    async fn settle(&mut self, step: &Step) {
+        let Some((metrics, _)) = &self.proxy else { return };
+        let count = |state| metrics.client.state.get(state).get();
+        let limit = Instant::now() + Duration::from_secs(10);
+        while count(ClientState::Running) + count(ClientState::Waiting) + count(ClientState::Handshake) > 0
+            && Instant::now() < limit
+        {
+            pause().await;
+        }
+        let pinned = usize::try_from(count(ClientState::Pinned)).unwrap_or_default();
+        if pinned > self.pinned.len() && !self.pinned.contains(&step.client) {
+            self.pinned.push(step.client);
+        } else if pinned < self.pinned.len() {
+            self.pinned.retain(|client| *client != step.client);
+        }
+        self.tally.most_pinned = self.tally.most_pinned.max(pinned);
+    }
+
+    /// Resets clients until somebody else finds a backend as well: those first who are pinned for longest.
+    async fn relieve(&mut self, step: &Step) -> Result<(), Difference> {
+        let Some((metrics, most)) = self.proxy.clone() else { return Ok(()) };
+        if step.act.is_silent() {
+            return Ok(());
+        }
+        let pinned = || usize::try_from(metrics.client.state.get(ClientState::Pinned).get()).unwrap_or_default();
+        while pinned() > most {
+            let oldest = self.pinned.iter().copied().find(|client| *client != step.client);
+            let client = oldest.unwrap_or(step.client);
+            let cure = Step { client, act: Act::Command(Command::ResetConnection, Vec::new()) };
+            self.trace.lock().expect("no panic").push(cure.clone());
+            self.tally.cures += 1;
+            self.compare(&cure).await?;
+            self.pinned.retain(|pinned| *pinned != client);
+            if self.pinned.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server reads its dictionary for it, by an index or not as it sees fit just now.
+fn reads_dictionary(act: &Act) -> bool {
+    let Act::Command(Command::Query, sql) = act else { return matches!(act, Act::Statement(..)) };
+    ["SHOW", "EXPLAIN", "HELP", "DESC"].iter().any(|word| sql.starts_with(word.as_bytes()))
+}
+
+/// Somebody else's turn. What is waited for is a condition that is looked at again; this only gives it the time.
+async fn pause() {
+    tokio::time::sleep(Duration::from_micros(50)).await;
+}
