@@ -41,6 +41,8 @@ pub(super) struct Author {
     pub(super) dice: Dice,
     pub(super) kind: Kind,
     pub(super) client: usize,
+    /// Clients log in so that not all can share backends.
+    pub(super) mixed: bool,
     parts: Vec<Part>,
     script: Script,
 }
@@ -48,10 +50,11 @@ pub(super) struct Author {
 /// The script of this seed.
 pub(super) fn write(kind: Kind, seed: u64, clients: usize, steps: usize) -> Script {
     let mut dice = Dice::new(seed);
-    let profiles = (0..clients).map(|_| profile(&mut dice)).collect();
+    let mixed = dice.chance(30);
+    let profiles = (0..clients).map(|_| profile(&mut dice, mixed)).collect();
     let parts = (0..clients).map(|_| Part::default()).collect();
     let mut author =
-        Author { dice, kind, client: 0, parts, script: Script { profiles, steps: Vec::with_capacity(steps) } };
+        Author { dice, kind, client: 0, mixed, parts, script: Script { profiles, steps: Vec::with_capacity(steps) } };
     while author.script.steps.len() < steps {
         author.turn();
     }
@@ -65,8 +68,7 @@ impl Author {
         if self.part().agenda.is_empty() {
             self.begin();
         }
-        loop {
-            let Some(act) = self.part().agenda.pop_front() else { break };
+        while let Some(act) = self.part().agenda.pop_front() {
             let silent = act.is_silent();
             self.script.steps.push(Step { client: self.client, act });
             if !silent {
@@ -165,8 +167,8 @@ pub(super) fn usual() -> Profile {
     }
 }
 
-/// How a client logs in: most alike, so that they share backends; some in every other way.
-pub(super) fn profile(dice: &mut Dice) -> Profile {
+/// How a client logs in: in what may share backends, in every way; in what may not (`mixed`), some.
+pub(super) fn profile(dice: &mut Dice, mixed: bool) -> Profile {
     use CapabilityFlags as Flags;
     let dialect = [
         Flags::empty(),
@@ -174,14 +176,21 @@ pub(super) fn profile(dice: &mut Dice) -> Profile {
         Flags::CLIENT_SESSION_TRACK,
         Flags::CLIENT_DEPRECATE_EOF | Flags::CLIENT_SESSION_TRACK,
     ];
-    let extra = if dice.chance(75) {
+    let extra = if !mixed || dice.chance(60) {
         Flags::empty()
     } else {
         dice.pick(&[Flags::CLIENT_FOUND_ROWS, Flags::CLIENT_IGNORE_SPACE, Flags::CLIENT_INTERACTIVE])
     };
     let multi = if dice.chance(40) { Flags::CLIENT_MULTI_STATEMENTS } else { Flags::empty() };
     Profile {
-        schema: dice.pick(&[Some("{s}"), Some("{s}"), Some("{s}"), Some("{s}"), Some("{o}"), None]),
+        schema: dice.pick(&[
+            Some("{s}"),
+            Some("{s}"),
+            Some("{s}"),
+            Some("{s}"),
+            Some("{o}"),
+            if mixed { None } else { Some("{o}") },
+        ]),
         collation: dice.pick(&[45, 45, 45, 33, 8, 83]),
         more: extra | multi,
         less: dice.pick(&dialect),

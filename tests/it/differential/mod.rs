@@ -1,5 +1,13 @@
 //! A differential tester of sessions: random scripts of many interleaved clients, whose every step runs on a private
 //! connection and through the proxy, with fewer backends than clients. Every packet is compared.
+//!
+//! ```text
+//!   seed -> author + kinds -> script -> theatre -> play -> world (the server itself), world (the proxy)
+//!                                          |         +--> normal, tolerate: what may differ
+//!                                          +--> shrink, show: what is left of a script that fails
+//! ```
+//!
+//! [`leaks`] tests the tester. How to run it for long is in docs/TESTING.md.
 
 mod author;
 mod dice;

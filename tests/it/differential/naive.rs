@@ -100,6 +100,7 @@ impl Client {
             }
             pass(&mut self.back, header, &payload).await?;
             match command.reply() {
+                _ if command == Command::Quit => return Ok(()),
                 ReplyKind::ChangeUser => self.log_in(false).await?,
                 ReplyKind::None => {}
                 _ => self.reply(command, true).await?,

@@ -29,6 +29,9 @@ use crate::support::{Kind, Packets};
 const INDEXES: StatusFlags =
     StatusFlags::SERVER_STATUS_NO_INDEX_USED.union(StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED);
 
+/// What the server says of an id that it does not know.
+const HANDLER: &[u8] = b"Unknown prepared statement handler (";
+
 /// An outcome in the form in which it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -73,6 +76,7 @@ impl Normal<'_> {
                     Class::PrepareOk => prepared(payload),
                     Class::Ok | Class::RowsEnd => self.ok(payload),
                     Class::Err => error(payload, statement),
+                    Class::Row if memchr::memmem::find(payload, HANDLER).is_some() => about_handler(payload),
                     Class::Text => Bytes::from_static(b"(numbers of the moment)"),
                     Class::Eof if ends_columns(&reply.classes, at) => self.first_eof(payload),
                     Class::Eof if self.dictionary => last_eof(payload),
@@ -149,6 +153,12 @@ fn prepared(payload: &Bytes) -> Bytes {
 fn error(payload: &Bytes, statement: Option<u32>) -> Bytes {
     let Some(id) = statement else { return payload.clone() };
     replace(payload, format!("({id})").as_bytes(), b"(id)").into()
+}
+
+/// A row of warnings about a statement id, without the id and the length that depends on it.
+fn about_handler(row: &Bytes) -> Bytes {
+    let at = memchr::memmem::find(row, HANDLER).expect("it was found");
+    row[at..].iter().copied().filter(|byte| !byte.is_ascii_digit()).collect()
 }
 
 /// Is this EOF behind the columns of a result, or of a prepared statement?

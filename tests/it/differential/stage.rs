@@ -1,9 +1,11 @@
 //! The schemas that a script finds when it starts: the same in both worlds, but for their names.
 
 use myriad::protocol::capability::CapabilityFlags;
+use myriad::protocol::command::Command;
+use tokio::task::JoinSet;
 
 use super::script::Names;
-use crate::support::{Kind, Login, Setup};
+use crate::support::{Login, Setup, Wire};
 
 /// Read by everybody, changed only while nobody has anything open.
 const SHARED: &[&str] = &[
@@ -29,7 +31,7 @@ const SHARED: &[&str] = &[
     "CREATE PROCEDURE p_out(INOUT a INT, OUT b VARCHAR(20)) BEGIN SET a = a + 1; SET b = 'out'; END",
     "CREATE PROCEDURE p_id(k INT) DO LAST_INSERT_ID(k)",
     "CREATE FUNCTION f_pure(x INT) RETURNS INT DETERMINISTIC RETURN 2 * x",
-    "CREATE FUNCTION f_var(x INT) RETURNS INT DETERMINISTIC BEGIN SET @f = x; RETURN x; END",
+    "CREATE FUNCTION f_var(x INT) RETURNS INT DETERMINISTIC BEGIN SET @by_function = x; RETURN x; END",
     "CREATE FUNCTION f_lock(x INT) RETURNS INT DETERMINISTIC RETURN GET_LOCK(CONCAT('{s}.f', x), 0)",
 ];
 
@@ -38,7 +40,7 @@ const OWN: &[&str] = &[
     "CREATE TABLE t{c} (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20) UNIQUE, n INT NOT NULL DEFAULT 7)",
     "INSERT INTO t{c} (v, n) VALUES ('a', 1), ('b', 2), ('c', 3)",
     "CREATE TABLE g{c} (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20))",
-    "CREATE TRIGGER trigger_{c} BEFORE INSERT ON g{c} FOR EACH ROW SET @g = NEW.v",
+    "CREATE TRIGGER trigger_{c} BEFORE INSERT ON g{c} FOR EACH ROW SET @by_trigger = NEW.v",
 ];
 
 /// The names of the proxied world, and of the direct one.
@@ -57,19 +59,26 @@ pub(super) async fn build(t: &Setup, clients: &[usize]) {
         proxied.other, direct.schema, direct.other
     );
     admin.query(&more).await.expect_ok();
-    tokio::join!(furnish(t, &proxied, clients), furnish(t, &direct, clients));
+    let mut work = JoinSet::new();
+    for names in [proxied, direct] {
+        let login = Login { schema: Some(names.schema.clone()), ..Login::app() };
+        let shared = SHARED.iter().map(|sql| names.fill(sql.as_bytes())).collect();
+        work.spawn(run(t.direct(&login).await, shared));
+        for clients in clients.chunks(clients.len().div_ceil(4)) {
+            let own = clients.iter().flat_map(|client| OWN.iter().map(|sql| sql.replace("{c}", &client.to_string())));
+            work.spawn(run(t.direct(&login).await, own.map(String::into_bytes).collect()));
+        }
+    }
+    while let Some(done) = work.join_next().await {
+        done.expect("the stage is built");
+    }
 }
 
-async fn furnish(t: &Setup, names: &Names, clients: &[usize]) {
-    let login = Login { schema: Some(names.schema.clone()), ..Login::app() };
-    let mut app = t.direct(&login).await;
+async fn run(mut app: Wire, statements: Vec<Vec<u8>>) {
     // FROM_UNIXTIME() must not depend on where the server is.
     app.query("SET time_zone = '+00:00'").await.expect_ok();
-    for sql in SHARED {
-        app.command(myriad::protocol::command::Command::Query, &names.fill(sql.as_bytes())).await.expect_ok();
-    }
-    for (client, sql) in clients.iter().flat_map(|client| OWN.iter().map(move |sql| (client, sql))) {
-        app.query(&sql.replace("{c}", &client.to_string())).await.expect_ok();
+    for sql in statements {
+        app.command(Command::Query, &sql).await.expect_ok();
     }
 }
 
@@ -86,5 +95,4 @@ pub(super) async fn clear(t: &Setup) {
     for schema in [direct.other, direct.schema] {
         admin.query(&format!("DROP DATABASE IF EXISTS {schema}")).await.expect_ok();
     }
-    let _ = Kind::MariaDb;
 }

@@ -30,6 +30,7 @@ pub(super) struct Tally {
     pub(super) most_pinned: usize,
     /// Differences that are known, by reason.
     pub(super) tolerated: BTreeMap<&'static str, usize>,
+    pub(super) survey: BTreeMap<String, (usize, String)>,
     metrics: BTreeMap<String, f64>,
 }
 
@@ -56,6 +57,9 @@ impl Tally {
         for (reason, times) in &other.tolerated {
             *self.tolerated.entry(reason).or_default() += times;
         }
+        for (what, (times, first)) in &other.survey {
+            self.survey.entry(what.clone()).or_insert_with(|| (0, first.clone())).0 += times;
+        }
         for (name, value) in &other.metrics {
             *self.metrics.entry(name.clone()).or_default() += value;
         }
@@ -78,6 +82,9 @@ impl fmt::Display for Tally {
         }
         for (reason, times) in &self.tolerated {
             writeln!(f, "    tolerated {times} times: {reason}")?;
+        }
+        for (what, (times, first)) in &self.survey {
+            writeln!(f, "DIFFERS {times} times, first at {first}: {what}")?;
         }
         Ok(())
     }

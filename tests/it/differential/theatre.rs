@@ -73,6 +73,9 @@ pub(super) async fn season(kind: Kind, plan: Plan) {
     let mut failed = Vec::new();
     for seed in plan.first_seed..plan.first_seed + plan.seeds {
         let script = author::write(kind, seed, plan.clients, plan.steps);
+        if std::env::var("MYRIAD_TEST_SCRIPT").is_ok() {
+            script.steps.iter().for_each(|step| println!("{step}"));
+        }
         match Box::pin(stage.perform(&script)).await {
             None => return,
             Some(Ok(tally)) => all.add(&tally),

@@ -48,7 +48,7 @@ pub(super) fn reset(a: &mut Author) {
 }
 
 pub(super) fn change_user(a: &mut Author) {
-    let usual = profile(&mut a.dice);
+    let usual = profile(&mut a.dice, a.mixed);
     let wrong = a.dice.chance(10);
     let profile = Profile { password: if wrong { "wrong" } else { usual.password }, ..usual };
     a.act(Act::ChangeUser(profile));
@@ -57,7 +57,7 @@ pub(super) fn change_user(a: &mut Author) {
 }
 
 pub(super) fn reconnect(a: &mut Author) {
-    let (profile, politely) = (profile(&mut a.dice), a.dice.chance(70));
+    let (profile, politely) = (profile(&mut a.dice, a.mixed), a.dice.chance(70));
     a.act(Act::Reconnect(profile, politely));
     a.part().slots = Default::default();
     a.some(&["SELECT DATABASE(), @a, @@sql_mode", "SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()", "SHOW WARNINGS"], 2);

@@ -47,7 +47,7 @@ pub(super) fn functions(a: &mut Author) {
     a.some(
         &[
             "SELECT {s}.f_pure(21)",
-            "SELECT {s}.f_var(5), @f",
+            "SELECT {s}.f_var(5), @by_function",
             "SELECT {s}.f_var(id) FROM {s}.shared WHERE id < 3",
             "SET @a = {s}.f_pure(4)",
             "SELECT {s}.f_lock(1)",
@@ -56,11 +56,11 @@ pub(super) fn functions(a: &mut Author) {
         ],
         2,
     );
-    a.some(&["SELECT @f", "SELECT 1", "SELECT IS_FREE_LOCK('{s}.f1')", "SELECT @a, @f"], 2);
+    a.some(&["SELECT @by_function", "SELECT 1", "SELECT IS_FREE_LOCK('{s}.f1')", "SELECT @a, @by_function"], 2);
     a.query("DO RELEASE_ALL_LOCKS()");
 }
 
 pub(super) fn triggers(a: &mut Author) {
     a.some(&["INSERT INTO {s}.g{c} (v) VALUES ('by trigger')", "INSERT INTO {s}.g{c} (v) VALUES ('x'), ('y')"], 2);
-    a.some(&["SELECT @g", "SELECT LAST_INSERT_ID(), @g", "SELECT 1"], 2);
+    a.some(&["SELECT @by_trigger", "SELECT LAST_INSERT_ID(), @by_trigger", "SELECT 1"], 2);
 }

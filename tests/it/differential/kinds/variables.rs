@@ -183,7 +183,7 @@ pub(super) fn several(a: &mut Author) {
         text += &format!("{}{scope}{name} = {value}", if at == 0 { "" } else { ", " });
     }
     if a.dice.chance(30) {
-        text += &a.dice.pick(&[", @a = 'with others'", ", nobody_knows = 1", ", NAMES utf8mb4", ", @b := @@sql_mode"]);
+        text += a.dice.pick(&[", @a = 'with others'", ", nobody_knows = 1", ", NAMES utf8mb4", ", @b := @@sql_mode"]);
     }
     a.query(&text);
     a.some(&PROBES[..6], 2);
