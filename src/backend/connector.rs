@@ -102,11 +102,14 @@ impl Connector {
         self.facts.load_full()
     }
 
-    /// Is everything known that a new session's state depends on? If not, the next login to the server learns it.
+    /// Is everything known that the state of this account's new sessions depends on? If not, its next login to the server
+    /// learns it.
     #[must_use]
-    pub fn is_sure(&self) -> bool {
-        let doubts = self.doubts.load(Ordering::Acquire);
-        self.facts.load().as_ref().is_some_and(|facts| facts.is_complete(doubts))
+    pub fn is_sure(&self, account: &Account) -> bool {
+        let doubts = self.doubts();
+        let facts = self.facts.load();
+        let Some(facts) = facts.as_ref().filter(|facts| facts.is_complete(doubts)) else { return false };
+        facts.settings.begins_plain || account.opening(doubts).is_some()
     }
 
     /// How often something global has changed at the server.
@@ -269,6 +272,7 @@ impl Connector {
         if opening.by_server() && !backend.has_init_sql() {
             backend.read_variables(&mut initial).await?;
         }
+        let begins_plain = opening.is_plain();
         account.opening.store(Some(Arc::new(opening)));
         let known = self.facts.load().as_ref().is_some_and(|facts| {
             facts.is_complete(as_of) && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
@@ -277,7 +281,8 @@ impl Connector {
             let collations = Arc::new(collations(backend, greeting.is_mariadb()).await?);
             let default_charset = default_charset(backend).await?;
             let sql_mode = sql_mode(backend, &initial).await?;
-            self.learn(greeting, Some(Settings { as_of, collations, default_charset, sql_mode }));
+            let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode };
+            self.learn(greeting, Some(settings));
         }
         backend.state = BackendState::fresh(self.interner.intern(initial), false);
         Ok(())

@@ -41,6 +41,8 @@ pub struct Settings {
     pub default_charset: Charset,
     /// The sql_mode of new sessions, if the server has such a thing.
     pub sql_mode: Option<String>,
+    /// New sessions run nothing, whoever they are of.
+    pub begins_plain: bool,
     /// How many doubts the connector had had when this was learned.
     pub as_of: u64,
 }

@@ -19,6 +19,8 @@ pub struct Opening {
     pub as_of: u64,
     /// What the server has every new session of this account run; empty if nothing.
     init_connect: String,
+    /// The server has no `init_connect`, for whomever.
+    unset: bool,
     /// `backend.init_sql`
     init_sql: Arc<[String]>,
 }
@@ -28,6 +30,11 @@ impl Opening {
     pub fn texts(&self, fresh: bool) -> impl Iterator<Item = &str> {
         let by_server = Some(self.init_connect.as_str()).filter(|text| fresh && !text.is_empty());
         by_server.into_iter().chain(self.init_sql.iter().map(String::as_str))
+    }
+
+    /// Does no session of any account run anything?
+    pub(super) fn is_plain(&self) -> bool {
+        self.unset && self.init_sql.is_empty()
     }
 
     /// Does the server run something of its own?
@@ -118,15 +125,18 @@ impl Backend {
         let init_sql = Arc::clone(&self.init_sql);
         let rows = match self.query("SELECT @@global.init_connect").await {
             // Not every server that speaks the protocol has it.
-            Err(QueryError::Refused { .. }) => return Ok(Opening { as_of, init_sql, ..Opening::default() }),
+            Err(QueryError::Refused { .. }) => {
+                return Ok(Opening { as_of, unset: true, init_sql, ..Opening::default() });
+            }
             rows => rows?,
         };
         let text = rows.fields(0).into_iter().next().flatten().unwrap_or_default();
         let mut init_connect = String::from_utf8_lossy(&text).into_owned();
-        if !init_connect.is_empty() && self.may_kill_others().await? {
+        let unset = init_connect.is_empty();
+        if !unset && self.may_kill_others().await? {
             init_connect.clear();
         }
-        Ok(Opening { as_of, init_connect, init_sql })
+        Ok(Opening { as_of, init_connect, unset, init_sql })
     }
 }
 

@@ -259,7 +259,7 @@ async fn admit(
         door.users.unproven_account(&request.user, password)
     };
     let mut class = Class::new(Arc::clone(&account), request.capabilities);
-    let known = door.connector.is_sure() && account.opening(door.connector.doubts()).is_some();
+    let known = door.connector.is_sure(&account);
     if !verified || request.schema.is_some() || !known {
         let began = std::time::Instant::now();
         let lease = lend::take(door, &class, threshold.owner, 0).await;

@@ -15,6 +15,8 @@ pub enum Ask {
     Variables(Vec<Box<str>>),
     /// The list of warnings: rows of level, code, message.
     Warnings,
+    /// The default schema, in UTF-8 and hexadecimal.
+    Schema,
 }
 
 impl Ask {
@@ -23,6 +25,7 @@ impl Ask {
     pub fn text(&self) -> String {
         match self {
             Self::Warnings => "SHOW WARNINGS".to_owned(),
+            Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::Variables(names) => {
                 let mut text = "SELECT ".to_owned();
                 for (n, name) in names.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::memory::About;
 use super::variables::{self, Verdict};
-use super::{PinReason, Session, StateSpec};
+use super::{PinReason, Rows, Session, StateSpec};
 use crate::protocol::capability::StatusFlags;
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
@@ -113,6 +113,7 @@ impl Session {
                 Ok(Change::Variable { name, value }) => self.observe_variable(&mut draft, name, value),
                 Ok(Change::Schema(schema)) => {
                     draft.explained = true;
+                    self.turn.schema_told = true;
                     let spec = draft.spec.get_or_insert_with(|| self.state.spec().clone());
                     spec.schema = (!schema.is_empty()).then(|| schema.into());
                 }
@@ -169,6 +170,20 @@ impl Session {
             self.note_timestamp(spec, value);
         } else {
             self.note_verdict(verdict, &name, value);
+        }
+    }
+
+    /// The answer to [`Ask::Schema`].
+    pub(super) fn note_schema(&mut self, rows: Option<Rows>) {
+        let field = rows.and_then(|rows| rows.into_iter().next()).and_then(|row| row.into_iter().next());
+        let schema = match field {
+            Some(None) => Some(None),
+            Some(Some(digits)) => unhex(&digits).map(|schema| Some(schema.into_boxed_slice())),
+            None => None,
+        };
+        match schema {
+            Some(schema) => self.adopt(Some(StateSpec { schema, ..self.state.spec().clone() })),
+            None => self.pins.put(PinReason::Unexplained, true),
         }
     }
 
@@ -243,6 +258,16 @@ fn is_one_shot(statements: &[u8]) -> bool {
 /// Whether `flags` has any of `forms` other than `one`.
 fn is_any_but(flags: Flags, forms: Flags, one: Flags) -> bool {
     Flags::each(forms).any(|form| form != one && flags.any(form))
+}
+
+/// Bytes from their hexadecimal digits.
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    digits.chunks(2).map(pair).collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub(super) struct Turn {
     pub failed: bool,
     /// An OK named an insert id.
     pub inserted: bool,
+    /// An OK named a schema.
+    pub schema_told: bool,
     /// Pins as they were before.
     before: PinSet,
 }
@@ -38,6 +40,7 @@ impl Default for Turn {
             oks: 0,
             failed: false,
             inserted: false,
+            schema_told: false,
             before: PinSet::EMPTY,
         }
     }
@@ -291,10 +294,12 @@ impl Session {
     pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
         match ask {
             Ask::Warnings => self.memory.save(rows.unwrap_or_default()),
+            Ask::Schema => {
+                self.rare().asks.retain(|other| other != ask);
+                self.note_schema(rows);
+            }
             Ask::Variables(names) => {
-                if let Some(rare) = &mut self.rare {
-                    rare.asks.retain(|other| other != ask);
-                }
+                self.rare().asks.retain(|other| other != ask);
                 let row = rows.and_then(|rows| rows.into_iter().next()).unwrap_or_default();
                 if row.len() == names.len() {
                     self.note_answers(names, &row);
@@ -311,6 +316,10 @@ impl Session {
         self.end_plain();
         let turn = &self.turn;
         let did_something = turn.oks > 0 || !turn.failed;
+        if turn.schema_told && turn.failed {
+            // A procedure runs in its own schema and goes back to the caller's; of the way back an ERR reports nothing.
+            self.rare().asks.push(Ask::Schema);
+        }
         let Some(rare) = &mut self.rare else { return };
         let mut doubtful = std::mem::take(&mut rare.doubtful);
         for at in 0..doubtful.len() {

@@ -75,3 +75,19 @@ on_both!(a_client_that_stops_half_way_does_not_hold_its_backend_for_ever, impati
     t.until("myriad_backend_connections", Some("leased"), 1.0).await;
     other.query("SELECT 1").await.expect_ok();
 });
+
+on_both!(
+    /// Of the way back from a procedure's schema nothing is reported if the procedure fails.
+    a_failed_procedure_chooses_no_schema, one_backend, |t| async move {
+        let mut direct = t.direct(&t.app()).await;
+        direct.query("CREATE PROCEDURE fails() BEGIN SELECT 1; SELECT * FROM nowhere; END").await.expect_ok();
+        let (mut plain, mut other) = (t.client_as(&Login { schema: None, ..t.app() }).await, t.client().await);
+        for _ in 0..2 {
+            plain.query(&format!("CALL {}.fails()", t.schema)).await;
+            plain.command(Command::ResetConnection, b"").await.expect_ok();
+            assert_eq!(other.one("SELECT DATABASE()").await, t.schema);
+            plain.query("DROP TEMPORARY TABLE IF EXISTS none").await.expect_error(1046);
+            assert_eq!(plain.query("SELECT DATABASE()").await.rows(), [[None]]);
+        }
+    }
+);

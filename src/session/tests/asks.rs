@@ -133,3 +133,28 @@ fn warnings_are_asked_for_before_anything_else() {
         assert_eq!(stage.session.memory().row_count, 0);
     }
 }
+
+#[test]
+fn after_an_error_the_schema_is_asked_for_if_one_was_named() {
+    const SCHEMA: &str = "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1";
+    let table: [(Option<&str>, Option<&str>, bool); 4] = [
+        (None, None, false),
+        (Some("61C3A9"), Some("a\u{e9}"), false),
+        (Some("6"), None, true),
+        (Some("zz"), None, true),
+    ];
+    for (answer, schema, unexplained) in table {
+        for mut stage in Stage::both() {
+            let asked = stage.asked("CALL p()", &[ok().schema("proc"), err(1146)], &[("schema", answer)]);
+            assert_eq!(asked, ["SHOW WARNINGS", SCHEMA]);
+            let pins = stage.session.pins();
+            assert_eq!(pins.contains(PinReason::Unexplained), unexplained, "{answer:?}");
+            if !unexplained {
+                assert_eq!(stage.session.state().schema(), schema.map(str::as_bytes));
+            }
+        }
+    }
+    for mut stage in Stage::both() {
+        assert_eq!(stage.asked("USE b", &[ok().schema("b")], &[]), Vec::<String>::new());
+    }
+}

@@ -185,6 +185,10 @@ impl Stage {
             texts.push(ask.text());
             let rows = match &ask {
                 Ask::Warnings => Some(vec![]),
+                Ask::Schema => {
+                    let told = answers.iter().find(|(known, _)| *known == "schema");
+                    told.map(|(_, schema)| vec![vec![schema.map(|schema| schema.as_bytes().to_vec())]])
+                }
                 Ask::Variables(names) => {
                     let value = |name: &str| answers.iter().find(|(known, _)| *known == name).map(|(_, v)| *v);
                     let row: Option<Vec<_>> = names.iter().map(|name| value(name)).collect();
