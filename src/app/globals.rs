@@ -87,6 +87,7 @@ fn plain(spec: &StateSpec) -> StateSpec {
     plain.variables.retain(|name, _| &**name == "sql_mode");
     if plain.charset.results.as_ref().is_some_and(|charset| !charset.starts_with("utf8")) {
         plain.charset.results = Some("utf8mb4".into());
+        plain.charset.results_collation = None;
     }
     plain
 }

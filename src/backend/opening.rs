@@ -147,12 +147,16 @@ fn state(fields: Vec<Option<Vec<u8>>>) -> StateSpec {
         .map(|field| field.map(|field| String::from_utf8_lossy(&field).into_owned().into_boxed_str()));
     let mut next = || fields.next().flatten();
     let (client, connection, results, collation) = (next(), next(), next(), next());
-    let charset = Charset {
+    let mut charset = Charset {
         client: client.unwrap_or_default(),
         connection: connection.unwrap_or_default(),
         results,
         collation: collation.unwrap_or_default(),
+        results_collation: None,
     };
+    if charset.is_uniform() {
+        charset.results_collation = Some(charset.collation.clone());
+    }
     let sql_mode = next().map(|mode| ("sql_mode".into(), Value::from(&*mode)));
     StateSpec { schema: None, charset, variables: sql_mode.into_iter().collect() }
 }

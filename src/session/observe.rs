@@ -161,6 +161,16 @@ impl Session {
         }
         let spec = draft.spec.get_or_insert_with(|| self.state.spec().clone());
         let verdict = variables::note(spec, &name, Some(value));
+        match &*name {
+            "character_set_client" => self.turn.charsets_told[0] = true,
+            "character_set_connection" => self.turn.charsets_told[1] = true,
+            "character_set_results" => {
+                self.turn.charsets_told[2] = true;
+                // The default one, unless it was SET NAMES: see `note_answers`.
+                spec.charset.results_collation = None;
+            }
+            _ => {}
+        }
         draft.told_insert_id |= matches!(verdict, Verdict::LastInsertId(_));
         let along = variables::linked(&name);
         if !along.is_empty() {
@@ -198,6 +208,9 @@ impl Session {
                 Verdict::Timestamp => self.note_timestamp(&mut spec, value.unwrap_or_default()),
                 verdict => self.note_verdict(verdict, name, value.unwrap_or_default()),
             }
+        }
+        if self.turn.charsets_told == [true; 3] && spec.charset.is_uniform() {
+            spec.charset.results_collation = Some(spec.charset.collation.clone());
         }
         self.adopt(Some(spec));
     }

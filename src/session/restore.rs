@@ -135,19 +135,7 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
     };
     // Character sets first: whatever follows is ASCII, and none of it depends on them.
     if *charset != *to.state.charset() {
-        let Charset { client, connection, results, collation } = to.state.charset();
-        if client == connection && results.as_ref() == Some(client) && !collation.is_empty() {
-            item(format_args!("NAMES {} COLLATE {}", literal(client.as_bytes()), literal(collation.as_bytes())));
-        } else {
-            item(format_args!("@@session.character_set_client={}", literal(client.as_bytes())));
-            item(format_args!("@@session.character_set_connection={}", literal(connection.as_bytes())));
-            let results = results.as_ref().map_or("NULL".to_owned(), |name| literal(name.as_bytes()));
-            item(format_args!("@@session.character_set_results={results}"));
-            // Last: setting character_set_connection chose that one's default collation.
-            if !collation.is_empty() {
-                item(format_args!("@@session.collation_connection={}", literal(collation.as_bytes())));
-            }
-        }
+        set_charset(to.state.charset(), &mut item);
     }
     if from.last_insert_id != to.last_insert_id {
         item(format_args!("@@session.last_insert_id={}", to.last_insert_id));
@@ -177,6 +165,38 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
         }
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// The assignments that lead to these character sets from any others.
+fn set_charset(to: &Charset, item: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    let mut collation = "";
+    let names = to.results.as_ref().filter(|_| to.results_collation.is_some() || to.is_uniform());
+    if let Some(results) = names {
+        // The only way to a collation of results that is not their character set's default.
+        match &to.results_collation {
+            Some(name) => {
+                item(format_args!("NAMES {} COLLATE {}", literal(results.as_bytes()), literal(name.as_bytes())));
+                collation = name;
+            }
+            None => item(format_args!("NAMES {}", literal(results.as_bytes()))),
+        }
+    }
+    let already = names.map(|results| &**results);
+    if already != Some(&to.client) {
+        item(format_args!("@@session.character_set_client={}", literal(to.client.as_bytes())));
+    }
+    if already != Some(&to.connection) {
+        item(format_args!("@@session.character_set_connection={}", literal(to.connection.as_bytes())));
+        collation = "";
+    }
+    if already.is_none() {
+        let results = to.results.as_ref().map_or("NULL".to_owned(), |name| literal(name.as_bytes()));
+        item(format_args!("@@session.character_set_results={results}"));
+    }
+    // Last: setting character_set_connection chose that one's default collation.
+    if !to.collation.is_empty() && *to.collation != *collation {
+        item(format_args!("@@session.collation_connection={}", literal(to.collation.as_bytes())));
+    }
 }
 
 /// What sets this variable to what new sessions have.

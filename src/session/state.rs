@@ -34,6 +34,9 @@ pub struct Charset {
     pub results: Option<Box<str>>,
     /// `collation_connection`
     pub collation: Box<str>,
+    /// The collation that results are said to have, which no variable shows: of `SET NAMES`, or of the handshake.
+    /// `None`: the default of their character set.
+    pub results_collation: Option<Box<str>>,
 }
 
 impl Charset {
@@ -45,7 +48,14 @@ impl Charset {
             connection: charset.into(),
             results: Some(charset.into()),
             collation: collation.into(),
+            results_collation: Some(collation.into()),
         }
+    }
+
+    /// Whether all three are the same, as after `SET NAMES`.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.client == self.connection && self.results.as_ref() == Some(&self.client)
     }
 }
 

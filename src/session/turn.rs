@@ -21,6 +21,8 @@ pub(super) struct Turn {
     pub failed: bool,
     /// An OK named an insert id.
     pub inserted: bool,
+    /// OKs named `character_set_client`, `.._connection` and `.._results`.
+    pub charsets_told: [bool; 3],
     /// An OK named a schema.
     pub schema_told: bool,
     /// Pins as they were before.
@@ -40,6 +42,7 @@ impl Default for Turn {
             oks: 0,
             failed: false,
             inserted: false,
+            charsets_told: [false; 3],
             schema_told: false,
             before: PinSet::EMPTY,
         }

@@ -136,7 +136,13 @@ fn note_charset(spec: &mut StateSpec, name: &str, value: &[u8]) -> Verdict {
     match name {
         "character_set_client" => charset.client = text.into(),
         "character_set_connection" => charset.connection = text.into(),
-        "character_set_results" => charset.results = (!text.is_empty()).then(|| text.into()),
+        "character_set_results" => {
+            let results = (!text.is_empty()).then(|| text.into());
+            if charset.results != results {
+                charset.results = results;
+                charset.results_collation = None;
+            }
+        }
         _ => charset.collation = text.into(),
     }
     Verdict::Carried

@@ -16,6 +16,9 @@ struct Model {
     warned: bool,
 }
 
+/// What no variable shows.
+const RESULTS_COLLATION: &str = "(the collation of results)";
+
 /// The collation that a character set brings along.
 fn default_collation(charset: &[u8]) -> Vec<u8> {
     [charset, b"_general_ci"].concat()
@@ -36,6 +39,9 @@ impl Model {
         variables.insert("character_set_connection".into(), bytes(&charset.connection));
         variables.insert("character_set_results".into(), charset.results.as_deref().and_then(bytes));
         variables.insert("collation_connection".into(), bytes(&charset.collation));
+        let results = charset.results.as_ref().map(|results| default_collation(results.as_bytes()));
+        let results = charset.results_collation.as_deref().and_then(bytes).or(results);
+        variables.insert(RESULTS_COLLATION.into(), results);
         Self {
             schema: held.state.schema().map(<[u8]>::to_vec),
             variables,
@@ -80,8 +86,13 @@ impl Model {
         }
         if let Some(rest) = text.strip_prefix("NAMES ") {
             let (charset, rest) = value(rest);
-            let (collation, rest) = value(rest.strip_prefix(" COLLATE ").expect("a collation"));
-            self.names(&charset.expect("a name"), collation.expect("a name"));
+            let charset = charset.expect("a name");
+            let Some(rest) = rest.strip_prefix(" COLLATE ") else {
+                self.names(&charset, default_collation(&charset));
+                return rest;
+            };
+            let (collation, rest) = value(rest);
+            self.names(&charset, collation.expect("a name"));
             return rest;
         }
         let rest = text.strip_prefix("@@session.").expect("a session variable");
@@ -99,7 +110,10 @@ impl Model {
                 self.variables.insert("character_set_connection".into(), Some(charset));
                 self.variables.insert(name, Some(collation));
             }
-            ("character_set_results", value) => drop(self.variables.insert(name, value)),
+            ("character_set_results", value) => {
+                self.variables.insert(RESULTS_COLLATION.into(), value.as_deref().map(default_collation));
+                self.variables.insert(name, value);
+            }
             (_, None) => drop(self.variables.remove(&name)),
             (_, value) => drop(self.variables.insert(name, value)),
         }
@@ -110,7 +124,8 @@ impl Model {
         for name in ["character_set_client", "character_set_connection", "character_set_results"] {
             self.variables.insert(name.into(), Some(charset.to_vec()));
         }
-        self.variables.insert("collation_connection".into(), Some(collation));
+        self.variables.insert("collation_connection".into(), Some(collation.clone()));
+        self.variables.insert(RESULTS_COLLATION.into(), Some(collation));
     }
 }
 
@@ -141,14 +156,17 @@ fn value(text: &str) -> (Option<Vec<u8>>, &str) {
 fn charsets() -> impl Strategy<Value = Charset> {
     let name = || prop::sample::select(vec!["utf8mb4", "latin1", "gbk"]);
     let tail = prop::sample::select(vec!["general_ci", "bin"]);
-    (name(), name(), prop::option::of(name()), tail, any::<bool>()).prop_map(
-        |(client, connection, results, tail, same)| {
+    let told = prop::option::of(prop::sample::select(vec!["general_ci", "bin"]));
+    (name(), name(), prop::option::of(name()), tail, told, any::<bool>()).prop_map(
+        |(client, connection, results, tail, told, same)| {
             let connection = if same { client } else { connection };
+            let results = if same { Some(client) } else { results };
             Charset {
                 client: client.into(),
                 connection: connection.into(),
-                results: if same { Some(client.into()) } else { results.map(Into::into) },
+                results: results.map(Into::into),
                 collation: format!("{connection}_{tail}").into(),
+                results_collation: results.zip(told).map(|(results, tail)| format!("{results}_{tail}").into()),
             }
         },
     )

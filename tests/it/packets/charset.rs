@@ -4,7 +4,7 @@ use myriad::protocol::command::Command;
 use myriad::protocol::response::Class;
 
 use super::execute_one;
-use crate::support::{Login, Setup, Wire, on_both, one_backend};
+use crate::support::{Login, Setup, Twin, Wire, on_both, one_backend};
 
 /// The collation numbers of the handshake: what a client that speaks it calls é, and its character set's name.
 const LATIN1: (u8, &[u8], &str) = (8, b"\xe9", "latin1");
@@ -127,3 +127,34 @@ on_both!(a_handshake_with_an_unusable_collation, one_backend, |t| async move {
         assert_eq!(proxied, direct, "collation {collation}");
     }
 });
+
+on_both!(
+    /// Which no variable shows.
+    results_have_the_collation_that_they_are_said_to_have, one_backend, |t| async move {
+        for collation in [45, 83, 33, 8, 47] {
+            let mut twin = Twin::new(&t, &Login { collation, ..t.app() }).await;
+            let statements = [
+                "SELECT 'x'",
+                "SET collation_connection = utf8mb4_bin",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET collation_connection = utf8mb4_bin",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET character_set_results = utf8mb4",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET NAMES latin1",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET character_set_client = utf8mb4",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET character_set_results = NULL",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET character_set_results = utf8mb3",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+                "SET CHARACTER SET latin2",
+                "SELECT MONTHNAME('2020-03-01'), 'x'",
+            ];
+            twin.queries(&statements).await;
+        }
+    }
+);
