@@ -49,6 +49,8 @@ impl Loan {
             if let (Ask::Variables(_), Some(rows)) = (question, &answer) {
                 backend.state.last_insert_id = last_insert_id(rows);
             }
+            // MySQL warns of the function.
+            backend.state.warned |= *question == Ask::FoundRows;
             settlement.answers.push((question.clone(), answer));
         }
         Ok(())

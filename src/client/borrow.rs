@@ -127,12 +127,12 @@ impl Client {
     }
 
     /// The session is on a backend that was somebody else's: what it left on its last one has been saved, or is lost.
-    /// False if that was more than warnings: a private connection would have been lost with it.
+    /// False if that was more than warnings or a number of rows: a private connection would have been lost with it.
     async fn move_on(&mut self) -> bool {
         let mut whole = true;
         if let Some(loan) = self.loan.take() {
             for (ask, rows) in loan.answers(|| Arc::strong_count(&loan) > 1).await {
-                whole &= rows.is_some() || ask == Ask::Warnings;
+                whole &= rows.is_some() || matches!(ask, Ask::Warnings | Ask::FoundRows);
                 self.session.answer(&ask, rows);
             }
         }

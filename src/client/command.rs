@@ -58,6 +58,7 @@ impl Client {
     async fn ping(&mut self) -> Next {
         self.door.metrics.session.local_answers.inc();
         self.consume_command();
+        self.session.pinged();
         // MySQL counts the warnings of the statement before.
         let warnings = if self.session.options().mariadb { 0 } else { self.session.memory().warnings };
         self.answer_ok(warnings).await

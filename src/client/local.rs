@@ -1,25 +1,20 @@
-//! Commands that mean the session and not a server connection: reset, change user, and questions about a statement whose
-//! backend has moved on.
+//! Commands that mean the session and not a server connection: reset and change user.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
-
 use super::lend;
 use super::login::{self, Threshold};
 use super::opening;
-use super::reply::{self, Fault};
+use super::reply::Fault;
 use super::serve::Client;
 use super::turn::Next;
-use crate::backend::{Class, QueryError};
+use crate::backend::Class;
 use crate::metrics::{CloseReason, Goodbye, LoginResult};
-use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
-use crate::session::{Rows, StateSpec};
-use crate::sql::{Effects, Flags, Plain};
+use crate::session::StateSpec;
 
 /// How many changes of users may fail on one connection, as MariaDB has it.
 const FAILED_CHANGES: u8 = 3;
@@ -146,102 +141,4 @@ impl Client {
         self.show_pins();
         true
     }
-
-    /// What the client's question about itself must be answered with, if its backend cannot know.
-    pub(super) fn remembered(&self, effects: &Effects) -> Option<Result<(Plain, Rows), Fault>> {
-        let plain = match effects.plain {
-            Some(plain) if self.session.answers(plain) => plain,
-            None if self.moved => return self.unanswerable(effects).map(|what| Err(Fault::DiagnosticsGone { what })),
-            _ => return None,
-        };
-        let memory = self.session.memory();
-        let rows = match plain {
-            Plain::ShowWarnings => memory.list.as_deref().cloned().unwrap_or_default(),
-            Plain::ShowErrors => {
-                let is_error = |row: &Vec<_>| {
-                    row.first().is_some_and(|level: &Option<Vec<u8>>| level.as_deref() == Some(b"Error"))
-                };
-                memory.list.iter().flat_map(|list| list.iter()).filter(|row| is_error(row)).cloned().collect()
-            }
-            Plain::CountWarnings | Plain::WarningCount(_) => number(memory.warnings),
-            Plain::CountErrors | Plain::ErrorCount(_) => number(memory.errors),
-            Plain::RowCount(_) => number(memory.row_count),
-            Plain::FoundRows(_) => number(memory.found_rows),
-            Plain::ConnectionId(_) => number(self.registered.entry.id),
-        };
-        Some(Ok((plain, rows)))
-    }
-
-    /// What a statement asks about the one before it that nobody can tell it any more. Of several statements, only the
-    /// first can mean the one before the text.
-    fn unanswerable(&self, effects: &Effects) -> Option<&'static str> {
-        let asks = |flags| effects.first_flags.any(flags);
-        if asks(Flags::READS_ROW_COUNT) {
-            Some("ROW_COUNT()")
-        } else if asks(Flags::READS_FOUND_ROWS) {
-            Some("FOUND_ROWS()")
-        } else if asks(Flags::READS_WARNINGS) && self.session.memory().warnings > 0 {
-            Some("@@warning_count")
-        } else {
-            None
-        }
-    }
-
-    /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
-    /// server's.
-    pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
-        self.door.metrics.session.local_answers.inc();
-        if !self.is_pinned() && !self.pay(&mut lease).await {
-            lease.discard(CloseReason::Lost);
-            return self.answer_fault(&Fault::BackendLost { reason: "the server closed the connection".into() }).await;
-        }
-        let text = self.argument().to_vec();
-        let answer = lease.command(Command::Query, &text).await;
-        self.consume_command();
-        let (next, alive) = match answer {
-            Ok(answer) => {
-                self.session.answered(plain);
-                let mut out = BytesMut::new();
-                reply::rows(&mut out, &answer, &rows, self.guest.capabilities);
-                (self.send(&mut out).await, true)
-            }
-            Err(QueryError::Refused { code, state, message }) => {
-                (self.say(&Fault::Server { code, state, message }).await, true)
-            }
-            Err(error) => {
-                let fault = Fault::BackendLost { reason: error.to_string() };
-                (ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await), false)
-            }
-        };
-        if !alive {
-            lease.discard(CloseReason::Lost);
-        } else if self.is_pinned() {
-            self.lease = Some(lease);
-        } else {
-            // On MariaDB a statement without a table leaves the list of the one before.
-            lease.state.warned = true;
-            lend::give_back(lease, 0);
-        }
-        next
-    }
-
-    /// Saves what the session would miss of the backend that it is about to lose. False if the backend is lost.
-    async fn pay(&mut self, lease: &mut Lease<Server>) -> bool {
-        for ask in self.session.owes() {
-            let rows = match lease.query(&ask.text()).await {
-                Ok(rows) => Some(rows.decode()),
-                Err(QueryError::Refused { .. }) => None,
-                Err(_) => return false,
-            };
-            self.session.answer(&ask, rows);
-        }
-        lease.state.last_insert_id = self.session.held().last_insert_id;
-        self.show_pins();
-        true
-    }
-}
-
-/// A result of one number.
-fn number(value: impl ToString) -> Rows {
-    vec![vec![Some(value.to_string().into_bytes())]]
 }

@@ -15,6 +15,7 @@ mod local;
 mod login;
 mod opening;
 mod packets;
+mod recall;
 pub mod registry;
 pub mod reply;
 mod serve;

@@ -131,8 +131,8 @@ pub enum Fault {
     },
     /// A statement about the one before it, which ran on a backend that has been handed on.
     #[error(
-        "This statement reads {what} of a statement that ran on another server connection; send both in one \
-         multi-statement, or read it by a statement of its own: SELECT {what}"
+        "This statement reads {what} of a statement that ran on another server connection, in a form that cannot be \
+         answered there; send both in one text, or read it by a plain SELECT, SHOW WARNINGS or GET DIAGNOSTICS"
     )]
     DiagnosticsGone {
         /// ROW_COUNT() and kin.

@@ -21,7 +21,7 @@ use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
-use crate::protocol::frame::{HEADER, Header};
+use crate::protocol::frame::{HEADER, Header, write_packet};
 use crate::session::{PinSet, Session};
 
 /// How long the last act of a session may take: resetting the backend it leaves behind.
@@ -260,6 +260,17 @@ impl Client {
     pub(super) fn consume_command(&mut self) {
         let len = Header::parse(self.buffer.data()).map_or(0, |header| HEADER + header.len);
         self.buffer.consume(len.min(self.buffer.len()));
+    }
+
+    /// Puts another command in the place of the one at the buffer's front, which is all there.
+    pub(super) fn replace_command(&mut self, command: Command, argument: &[u8]) {
+        let len = Header::parse(self.buffer.data()).map_or(0, |header| HEADER + header.len);
+        let behind = self.buffer.data().get(len..).unwrap_or_default().to_vec();
+        let mut frames = BytesMut::new();
+        write_packet(&mut frames, 0, &[&[command.byte()], argument].concat());
+        self.buffer.clear();
+        self.buffer.extend(&frames);
+        self.buffer.extend(&behind);
     }
 
     /// The payload of the command at the buffer's front, its code not included, as far as it has arrived.

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::lend;
 use super::reply::Fault;
 use super::serve::Client;
 use super::watch::Watch;
@@ -13,8 +12,8 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic};
-use crate::session::Rows;
-use crate::sql::{Effects, Flags, Plain, Word};
+use crate::session::Recall;
+use crate::sql::{Effects, Flags, Word};
 
 /// Whether the client stays.
 pub(super) type Next = ControlFlow<Goodbye>;
@@ -29,17 +28,11 @@ impl Client {
             Ok(ready) => ready,
             Err(next) => return next,
         };
-        match self.answer_of_our_own(command, effects.as_ref()) {
-            Some(Ok((plain, rows))) => return Box::pin(self.substitute(lease, plain, rows)).await,
-            Some(Err(fault)) => {
-                if self.is_pinned() {
-                    self.lease = Some(lease);
-                } else {
-                    lend::give_back(lease, 0);
-                }
-                return self.answer_fault(&fault).await;
-            }
-            None => {}
+        match self.recalled(command, effects.as_ref()) {
+            Recall::Backend => {}
+            Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, plain, rows)).await,
+            Recall::Text(text) => self.replace_command(command, &text),
+            Recall::Lost(what) => return Box::pin(self.refuse(lease, what)).await,
         }
         if self.moved
             && command == Command::Query
@@ -84,16 +77,6 @@ impl Client {
             _ => {}
         }
         self.after(lease).await
-    }
-
-    /// What the command must be answered with instead of what the backend would say.
-    fn answer_of_our_own(&self, command: Command, effects: Option<&Effects>) -> Option<Result<(Plain, Rows), Fault>> {
-        let id = self.argument_id();
-        match (command, id) {
-            (Command::StmtExecute, Some(id)) => self.remembered(&self.session.effects_of(id)),
-            (Command::Query, _) => self.remembered(effects?),
-            _ => None,
-        }
     }
 
     /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.

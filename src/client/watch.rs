@@ -126,6 +126,7 @@ impl Witness for Watch<'_> {
             Body::Err(err) => {
                 self.door.metrics.relay.error(err.code);
                 self.session.observe_err(err.code);
+                self.session.observe_state(err.state);
             }
             Body::Text => {}
         }

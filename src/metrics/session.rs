@@ -23,6 +23,8 @@ pub struct SessionMetrics {
     pub resets: IntCounter,
     /// `myriad_local_answers_total`: commands answered without a backend.
     pub local_answers: IntCounter,
+    /// `myriad_unanswered_total`: statements refused since what they ask about another one is not known any more.
+    pub unanswered: IntCounter,
 }
 
 impl SessionMetrics {
@@ -52,6 +54,11 @@ impl SessionMetrics {
             asks: counter(registry, "myriad_asks_total", "Questions put to a backend about a session's own state."),
             resets: counter(registry, "myriad_resets_total", "Backends reset after a pinned session ended."),
             local_answers: counter(registry, "myriad_local_answers_total", "Commands answered without a backend."),
+            unanswered: counter(
+                registry,
+                "myriad_unanswered_total",
+                "Statements refused that ask about one whose backend has moved on (error 1235).",
+            ),
         }
     }
 

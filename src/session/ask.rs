@@ -17,6 +17,8 @@ pub enum Ask {
     Warnings,
     /// The default schema, in UTF-8 and hexadecimal.
     Schema,
+    /// `FOUND_ROWS()`: more than there were rows, after `SQL_CALC_FOUND_ROWS`.
+    FoundRows,
 }
 
 impl Ask {
@@ -26,6 +28,7 @@ impl Ask {
         match self {
             Self::Warnings => "SHOW WARNINGS".to_owned(),
             Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
+            Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
             Self::Variables(names) => {
                 let mut text = "SELECT ".to_owned();
                 for (n, name) in names.iter().enumerate() {

@@ -2,12 +2,12 @@
 //!
 //! As long as the session's backend has served nobody else, the server itself answers `ROW_COUNT()`, `SHOW WARNINGS` and
 //! the like. After a hand-over (or a question of our own) only the memory knows. Measured on both servers: `ROW_COUNT()`
-//! is what the OK says, -1 after rows and after an ERR. `FOUND_ROWS()` is the number of rows of the last `SELECT`;
-//! after other statements the servers differ in ways the manual calls undefined, and the last value is kept.
+//! is what the OK says, -1 after rows and after an ERR. `FOUND_ROWS()` is the number of rows of the last `SELECT`; what
+//! other statements make of it the manual calls undefined, and the servers differ: the common ones are followed.
 
 use super::Rows;
 use crate::protocol::packet::ok::OkPacket;
-use crate::sql::{Flags, Plain, Word};
+use crate::sql::{Flags, Plain, Window, Word};
 
 /// What the session remembers of its last statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,86 +22,181 @@ pub struct Memory {
     pub errors: u64,
     /// The rows of `SHOW WARNINGS` (level, code, message), if they were saved.
     pub list: Option<Box<Rows>>,
-    /// The backend cannot say `ROW_COUNT()` and `FOUND_ROWS()` any more.
-    pub(super) counts_moved: bool,
+    /// SQLSTATE of the last error.
+    state: [u8; 5],
+    /// Who knows `FOUND_ROWS()`.
+    pub(super) found: Found,
+    /// The backend cannot say `ROW_COUNT()` any more.
+    pub(super) count_moved: bool,
+    /// The backend cannot say `FOUND_ROWS()` any more.
+    pub(super) found_moved: bool,
     /// The backend does not have the list of warnings any more.
     pub(super) list_moved: bool,
 }
 
+/// Who knows `FOUND_ROWS()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The memory.
+    #[default]
+    Known,
+    /// The session's own backend: there were more than came (`SQL_CALC_FOUND_ROWS`).
+    OnBackend,
+    /// Nobody: the backend was lost with it.
+    Lost,
+}
+
 impl Memory {
-    /// Whether this statement must be answered from here.
-    pub(super) fn answers(&self, plain: Plain) -> bool {
-        let known = self.list.is_some() || self.warnings == 0;
-        match plain {
-            // The server's number would be the backend's.
-            Plain::ConnectionId(_) => true,
-            Plain::RowCount(_) | Plain::FoundRows(_) => self.counts_moved,
-            Plain::ShowWarnings | Plain::ShowErrors | Plain::CountWarnings | Plain::CountErrors => {
-                self.list_moved && known
-            }
-            Plain::WarningCount(_) | Plain::ErrorCount(_) => self.list_moved && known,
-        }
+    /// After a reset.
+    pub(super) fn reset(&mut self) {
+        *self =
+            Self { found_rows: self.found_rows, found: self.found, found_moved: self.found_moved, ..Self::default() };
     }
 
-    /// A statement was answered from here: it counts as the last one from now on.
-    pub(super) fn answered(&mut self, plain: Plain, mariadb: bool) {
-        self.row_count = -1;
-        self.counts_moved = true;
-        match plain {
-            Plain::ShowWarnings | Plain::ShowErrors => {}
-            Plain::CountWarnings | Plain::CountErrors => self.found_rows = 1,
-            Plain::RowCount(_)
-            | Plain::FoundRows(_)
-            | Plain::ConnectionId(_)
-            | Plain::WarningCount(_)
-            | Plain::ErrorCount(_) => {
-                self.found_rows = 1;
-                // MariaDB keeps the list over statements without a table.
-                if !mariadb {
-                    self.forget_list();
-                }
-            }
+    /// Whether the list of warnings is known, or known to be empty.
+    pub(super) fn knows_list(&self) -> bool {
+        self.list.is_some() || self.warnings == 0
+    }
+
+    /// What this statement must be answered with once the backend does not have the list any more; none if it is not
+    /// known.
+    pub(super) fn rows(&self, plain: Plain) -> Option<Rows> {
+        if !self.knows_list() {
+            return None;
+        }
+        let list = self.list.iter().flat_map(|list| list.iter());
+        let within = |window: Window, rows: &mut dyn Iterator<Item = &Vec<Option<Vec<u8>>>>| {
+            let place = |n| usize::try_from(n).unwrap_or(usize::MAX);
+            rows.skip(place(window.skip)).take(place(window.take)).cloned().collect()
+        };
+        Some(match plain {
+            Plain::ShowWarnings(window) => within(window, &mut { list }),
+            Plain::ShowErrors(window) => within(window, &mut list.filter(is_error)),
+            Plain::CountWarnings => number(self.warnings),
+            Plain::CountErrors => number(self.errors),
+        })
+    }
+
+    /// A condition of the list, counted from 1.
+    pub(super) fn condition(&self, n: u64, mariadb: bool) -> Option<Condition<'_>> {
+        let row = self.list.as_deref()?.get(usize::try_from(n.checked_sub(1)?).ok()?)?;
+        let [_, Some(code), Some(message)] = row.as_slice() else { return None };
+        let code = str::from_utf8(code).ok()?.parse().ok()?;
+        // Of several errors the last one is what the statement ended with.
+        let is_last = self.list.as_deref()?.iter().rfind(is_error).is_some_and(|last| std::ptr::eq(last, row));
+        let state = if is_last { Some(self.state) } else { state_of(code, mariadb) };
+        Some(Condition { code, message, state })
+    }
+
+    /// A list was answered from here: that counts as the last statement from now on.
+    pub(super) fn answered(&mut self, plain: Plain) {
+        (self.row_count, self.count_moved) = (-1, true);
+        if matches!(plain, Plain::CountWarnings | Plain::CountErrors) {
+            self.save_found_rows(1);
+            self.found_moved = true;
         }
     }
 
     /// The list of warnings, as the server told it.
     pub(super) fn save(&mut self, rows: Rows) {
-        let is_error = |row: &&Vec<Option<Vec<u8>>>| matches!(row.first(), Some(Some(level)) if level == b"Error");
         self.errors = rows.iter().filter(is_error).count() as u64;
         self.warnings = self.warnings.max(rows.len() as u64);
         self.list = Some(Box::new(rows));
     }
 
+    /// `FOUND_ROWS()`, as the server told it.
+    pub(super) fn save_found_rows(&mut self, found_rows: u64) {
+        (self.found_rows, self.found) = (found_rows, Found::Known);
+    }
+
+    /// The backend went to somebody else: what was not asked by now is lost.
+    pub(super) fn left(&mut self) {
+        if self.found == Found::OnBackend {
+            self.found = Found::Lost;
+        }
+        self.moved();
+    }
+
     /// A question was put to the backend, or it went to somebody else.
     pub(super) fn moved(&mut self) {
-        self.counts_moved = true;
-        self.list_moved = true;
+        (self.count_moved, self.found_moved, self.list_moved) = (true, true, true);
+    }
+
+    /// `SHOW WARNINGS` was put to the backend: that leaves everything but `ROW_COUNT()`.
+    pub(super) fn asked_for_list(&mut self) {
+        (self.count_moved, self.list_moved) = (true, true);
+    }
+
+    /// An OK ended a command that is no statement.
+    pub(super) fn observe_other(&mut self, moved: bool) {
+        (self.row_count, self.count_moved) = (0, moved);
     }
 
     /// An OK ended a statement (or one of several).
     pub(super) fn observe_ok(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
-        self.counts_moved = false;
-        self.row_count = if rows.is_some() { -1 } else { i64::try_from(ok.affected_rows).unwrap_or(i64::MAX) };
-        match (rows, about.first) {
-            (Some(_), _) if about.flags.any(Flags::CALC_FOUND_ROWS) => {}
-            (Some(_), Word::Explain | Word::Analyze | Word::Desc | Word::Describe | Word::Handler) => {}
-            (Some(_), Word::Show) if about.flags.any(Flags::READS_WARNINGS) => {}
-            (Some(rows), _) => self.found_rows = rows,
-            // `SELECT .. INTO`
-            (None, Word::Select) => self.found_rows = if about.mariadb { 0 } else { ok.affected_rows },
-            (None, _) => {}
+        if about.asks_for_list() && about.first == Word::Get {
+            if ok.warnings > 0 {
+                self.note_invalid_condition();
+            }
+            return;
         }
+        self.count_moved = false;
+        self.row_count = if rows.is_some() { -1 } else { i64::try_from(ok.affected_rows).unwrap_or(i64::MAX) };
+        self.observe_found_rows(ok, rows, about);
         if !about.leaves_list() || (ok.warnings > 0 && !about.asks_for_list()) {
             self.forget_list();
             self.warnings = ok.warnings.into();
         }
     }
 
+    /// As measured. What is not named here leaves the number alone.
+    fn observe_found_rows(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
+        let has_from = about.flags.any(Flags::READS_TABLE);
+        let found = match (rows, about.first) {
+            (Some(_), _) if about.flags.any(Flags::CALC_FOUND_ROWS) => None,
+            (Some(_), Word::Explain | Word::Analyze | Word::Handler) => return,
+            (Some(_), Word::Desc | Word::Describe) if has_from => return,
+            (Some(_), Word::Show) if about.flags.any(Flags::READS_WARNINGS) && !about.counts_list => return,
+            (Some(rows), _) => Some(rows),
+            // `SELECT .. INTO`
+            (None, Word::Select) if about.mariadb && !has_from => Some(0),
+            (None, Word::Select) => Some(ok.affected_rows),
+            (None, Word::Do) if has_from || !about.mariadb => Some(1),
+            (None, Word::Set) if has_from && about.mariadb => Some(1),
+            (None, Word::Create) if has_from && about.mariadb => Some(ok.affected_rows),
+            // How many were selected, not how many of those were new.
+            (None, Word::Insert | Word::Replace) if has_from => None,
+            (None, Word::Update) if !about.mariadb => Some(matched(ok.info).unwrap_or(ok.affected_rows)),
+            (None, _) => return,
+        };
+        self.found_moved = false;
+        match found {
+            Some(found) => self.save_found_rows(found),
+            None => self.found = Found::OnBackend,
+        }
+    }
+
+    /// `GET DIAGNOSTICS CONDITION n` of none: that is put on the list as well.
+    fn note_invalid_condition(&mut self) {
+        self.row_count = -1;
+        if self.list_moved && self.knows_list() {
+            let row = [&b"Error"[..], b"1758", b"Invalid condition number"].map(|it| Some(it.to_vec()));
+            self.list.get_or_insert_default().push(row.to_vec());
+            self.errors += 1;
+        }
+        self.warnings += 1;
+        self.state = *b"35000";
+    }
+
     /// An ERR ended a statement. It is in the list itself.
     pub(super) fn observe_err(&mut self) {
         self.forget_list();
-        self.counts_moved = false;
+        self.count_moved = false;
         (self.row_count, self.warnings, self.errors) = (-1, 1, 1);
+    }
+
+    pub(super) fn note_state(&mut self, state: [u8; 5]) {
+        self.state = state;
     }
 
     /// There are no warnings.
@@ -117,6 +212,8 @@ pub(super) struct About {
     pub flags: Flags,
     pub first: Word,
     pub mariadb: bool,
+    /// `SHOW COUNT(*) WARNINGS`
+    pub counts_list: bool,
 }
 
 impl About {
@@ -135,10 +232,11 @@ impl About {
                 | Word::Release
                 | Word::Rollback
                 | Word::Savepoint
+                | Word::Select
                 | Word::Set
                 | Word::Start
                 | Word::Use
-        );
+        ) && !self.flags.any(Flags::READS_TABLE);
         self.asks_for_list() || (self.mariadb && without_table)
     }
 
@@ -151,4 +249,50 @@ impl About {
             !self.asks_for_list()
         }
     }
+}
+
+/// One condition of the list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition<'a> {
+    pub code: u16,
+    pub message: &'a [u8],
+    /// None where it is not known.
+    pub state: Option<[u8; 5]>,
+}
+
+fn is_error(row: &&Vec<Option<Vec<u8>>>) -> bool {
+    matches!(row.first(), Some(Some(level)) if level == b"Error")
+}
+
+/// The first number of `Rows matched: 4  Changed: 0  Warnings: 0`, in whatever language.
+fn matched(info: &[u8]) -> Option<u64> {
+    let from = info.iter().position(u8::is_ascii_digit)?;
+    let digits = info.get(from..)?.split(|byte| !byte.is_ascii_digit()).next()?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// A result of one number.
+fn number(value: u64) -> Rows {
+    vec![vec![Some(value.to_string().into_bytes())]]
+}
+
+/// The SQLSTATE that servers give to a condition which did not end its statement, for those that are common.
+fn state_of(code: u16, mariadb: bool) -> Option<[u8; 5]> {
+    Some(*match code {
+        1003 | 1007 | 1008 | 1105 | 1235 | 1260 | 1287 | 1364 | 1526 | 1681 => b"HY000",
+        1048 | 1062 | 1452 => b"23000",
+        1050 => b"42S01",
+        1051 | 1146 => b"42S02",
+        1054 => b"42S22",
+        1264 => b"22003",
+        1265 => b"01000",
+        1292 => b"22007",
+        1305 => b"42000",
+        1365 => b"22012",
+        1366 if mariadb => b"22007",
+        1366 => b"HY000",
+        1406 => b"22001",
+        1758 => b"35000",
+        _ => return None,
+    })
 }

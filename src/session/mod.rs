@@ -39,6 +39,7 @@ mod endings;
 mod memory;
 mod observe;
 mod pin;
+mod recall;
 mod restore;
 mod state;
 mod tally;
@@ -58,10 +59,12 @@ use crate::sql::{Flags, Mode, Multibyte, Plain, Word};
 pub use ask::{Ask, Followup, Rows};
 pub use memory::Memory;
 pub use pin::{PinReason, PinSet};
+pub use recall::Recall;
 pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
 pub use variables::note_initial;
 
+use memory::Found;
 use tally::Tally;
 use turn::Turn;
 
@@ -232,6 +235,9 @@ impl Session {
         if self.warned && !self.memory.list_moved && self.memory.list.is_none() {
             asks.push(Ask::Warnings);
         }
+        if self.memory.found == Found::OnBackend {
+            asks.push(Ask::FoundRows);
+        }
         if self.last_insert_id.is_none() {
             asks.push(Ask::Variables(vec!["last_insert_id".into()]));
         }
@@ -242,7 +248,7 @@ impl Session {
     /// holds, which is no longer this session's affair.
     pub fn moved(&mut self) -> BackendState {
         let held = self.held();
-        self.memory.moved();
+        self.memory.left();
         self.warned = false;
         held
     }
@@ -253,15 +259,14 @@ impl Session {
         &self.memory
     }
 
-    /// Whether this statement must be answered from [`Session::memory`], since no backend can.
-    #[must_use]
-    pub fn answers(&self, plain: Plain) -> bool {
-        self.memory.answers(plain)
+    /// This list was answered from [`Session::recall`]'s rows.
+    pub fn answered(&mut self, plain: Plain) {
+        self.memory.answered(plain);
     }
 
-    /// This statement was answered from memory.
-    pub fn answered(&mut self, plain: Plain) {
-        self.memory.answered(plain, self.options.mariadb);
+    /// COM_PING was answered without the backend.
+    pub fn pinged(&mut self) {
+        self.memory.observe_other(true);
     }
 
     /// COM_SET_OPTION was answered: several statements in one text are allowed, or not.
@@ -269,9 +274,11 @@ impl Session {
         self.options.multi_statements = multi_statements;
     }
 
-    /// COM_RESET_CONNECTION or COM_CHANGE_USER succeeded; `state` is what the session has now.
+    /// COM_RESET_CONNECTION succeeded; `state` is what the session has now.
     pub fn reset(&mut self, state: Arc<State>) {
-        *self = Self::new(state, Arc::clone(&self.interner), self.options);
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.reset();
+        *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options) };
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -1,6 +1,5 @@
 //! What the replies say: trackers, status, insert ids.
 
-use super::memory::About;
 use super::variables::{self, Verdict};
 use super::{PinReason, Rows, Session, StateSpec};
 use crate::protocol::capability::StatusFlags;
@@ -39,6 +38,9 @@ impl Session {
         let told_insert_id = self.observe_changes(ok.session_state);
         self.observe_status(ok.status);
         if !self.turn.runs_statement() {
+            if self.turn.command == Command::InitDb {
+                self.memory.observe_other(false);
+            }
             return;
         }
         if ok.insert_id != 0 {
@@ -55,17 +57,12 @@ impl Session {
         if rows.is_some() && self.options.mariadb && may_return && !told_insert_id {
             self.last_insert_id = None;
         }
-        let about = About { flags: self.turn.flags, first: self.turn.first, mariadb: self.options.mariadb };
+        let about = self.turn.about(self.options.mariadb);
         self.memory.observe_ok(ok, rows, &about);
         if ok.warnings > 0 {
             self.warned = true;
         } else if about.clears_list() {
             self.warned = false;
-        }
-        // Rows of another statement: the count that was asked for is gone.
-        let asks_for_list = self.turn.flags.any(Flags::READS_WARNINGS) && self.turn.first == Word::Show;
-        if rows.is_some() && !self.turn.flags.any(Flags::CALC_FOUND_ROWS) && !asks_for_list {
-            self.pins.remove(PinReason::FoundRows);
         }
     }
 

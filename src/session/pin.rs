@@ -49,8 +49,6 @@ reasons! {
     LongData => "long_data",
     /// An open cursor. Ends at its last row, at reset or close.
     Cursor => "cursor",
-    /// `SQL_CALC_FOUND_ROWS`. Ends after the next statement without it.
-    FoundRows => "found_rows",
     /// `SET TRANSACTION` for the next transaction. Ends with that.
     OneShotTransaction => "one_shot_transaction",
     /// `insert_id` for the next statement. Ends after that.

@@ -1,9 +1,10 @@
 //! A turn's beginning and end: what the text may begin, what it provably ended, what must be asked.
 
+use super::memory::{About, Found};
 use super::variables::{TRACKERS, linked};
 use super::{Ask, Followup, PinReason, PinSet, Prepared, Rare, Rows, Session};
 use crate::protocol::command::Command;
-use crate::sql::{Effects, Flags, Locking, Names, Word};
+use crate::sql::{Effects, Flags, Locking, Names, Plain, Word};
 
 /// The turn at hand.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(super) struct Turn {
     /// The text is one statement, known as a whole: what it does not fail to do, it did.
     pub certain: bool,
     pub locking: Option<Locking>,
+    /// `SHOW COUNT(*) WARNINGS`
+    pub counts_list: bool,
     pub name: Option<u64>,
     /// OK packets so far.
     pub oks: u32,
@@ -38,6 +41,7 @@ impl Default for Turn {
             first: Word::None,
             certain: false,
             locking: None,
+            counts_list: false,
             name: None,
             oks: 0,
             failed: false,
@@ -53,6 +57,11 @@ impl Turn {
     /// Whether a statement is run, not merely prepared or something about the connection asked.
     pub(super) fn runs_statement(&self) -> bool {
         matches!(self.command, Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
+    }
+
+    /// What the memory wants to know of the statement.
+    pub(super) fn about(&self, mariadb: bool) -> About {
+        About { flags: self.flags, first: self.first, mariadb, counts_list: self.counts_list }
     }
 
     pub(super) fn succeeded(&self) -> bool {
@@ -75,7 +84,6 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::LOCK_INSTANCE, PinReason::InstanceLock),
     (Flags::BACKUP_BEGIN, PinReason::BackupStage),
     (Flags::HANDLER_OPEN, PinReason::Handler),
-    (Flags::CALC_FOUND_ROWS, PinReason::FoundRows),
     (Flags::PREPARE, PinReason::TextPrepare),
     (Flags::XA_START.and(Flags::XA_END).and(Flags::XA_PREPARE), PinReason::Xa),
     (Flags::SET_ROLE, PinReason::Role),
@@ -163,6 +171,7 @@ impl Session {
         turn.first = if several { Word::Other } else { effects.first };
         turn.certain = effects.is_certain() && turn.command == Command::Query;
         turn.locking = effects.locking;
+        turn.counts_list = matches!(effects.plain, Some(Plain::CountWarnings | Plain::CountErrors));
         turn.name = effects.name;
         if turn.command == Command::StmtPrepare {
             // Nothing happens before it is executed; until then only the names are kept.
@@ -200,6 +209,11 @@ impl Session {
         if flags.any(Flags::SET_VARIABLE) {
             rare.doubtful.extend(rare.statements.iter().flat_map(|statement| statement.unreported.iter().cloned()));
         }
+    }
+
+    /// The SQLSTATE that came with an ERR, to be told after [`Session::observe_err`].
+    pub fn observe_state(&mut self, state: Option<[u8; 5]>) {
+        self.memory.note_state(state.unwrap_or(*b"HY000"));
     }
 
     /// An ERR.
@@ -290,13 +304,28 @@ impl Session {
         if self.warned && !self.memory.list_moved && self.memory.list.is_none() {
             return Followup::Ask(Ask::Warnings);
         }
+        if self.memory.found == Found::OnBackend {
+            return Followup::Ask(Ask::FoundRows);
+        }
         Followup::Ask(ask)
     }
 
     /// The answer to a question of [`Session::end`] or [`Session::owes`]; `None` if it failed.
     pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
         match ask {
-            Ask::Warnings => self.memory.save(rows.unwrap_or_default()),
+            Ask::Warnings => {
+                self.memory.save(rows.unwrap_or_default());
+                return self.memory.asked_for_list();
+            }
+            Ask::FoundRows => {
+                let field = rows.as_ref().and_then(|rows| rows.first()?.first()?.as_deref());
+                match field.and_then(|text| str::from_utf8(text).ok()?.parse().ok()) {
+                    Some(found) => self.memory.save_found_rows(found),
+                    None => self.memory.found = Found::Lost,
+                }
+                // MySQL warns of the function.
+                self.warned |= !self.options.mariadb;
+            }
             Ask::Schema => {
                 self.rare().asks.retain(|other| other != ask);
                 self.note_schema(rows);

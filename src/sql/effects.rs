@@ -43,36 +43,31 @@ impl Effects {
     }
 }
 
-/// Statements that a session can answer from what it has seen. The expression's own spelling names the column.
+/// Statements that a session can answer from what it has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// `SHOW WARNINGS`
-    ShowWarnings,
-    /// `SHOW ERRORS`
-    ShowErrors,
+    /// `SHOW WARNINGS [LIMIT ..]`
+    ShowWarnings(Window),
+    /// `SHOW ERRORS [LIMIT ..]`
+    ShowErrors(Window),
     /// `SHOW COUNT(*) WARNINGS`
     CountWarnings,
     /// `SHOW COUNT(*) ERRORS`
     CountErrors,
-    /// `SELECT ROW_COUNT()`, and where the expression stands in the text
-    RowCount(Span),
-    /// `SELECT FOUND_ROWS()`
-    FoundRows(Span),
-    /// `SELECT CONNECTION_ID()`
-    ConnectionId(Span),
-    /// `SELECT @@warning_count`
-    WarningCount(Span),
-    /// `SELECT @@error_count`
-    ErrorCount(Span),
 }
 
-/// A stretch of the text, in bytes: `text[start..end]`.
+/// Which rows a `LIMIT` leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The first byte.
-    pub start: u32,
-    /// One past the last byte.
-    pub end: u32,
+pub struct Window {
+    /// How many are left out at the front.
+    pub skip: u64,
+    /// How many there are at most.
+    pub take: u64,
+}
+
+impl Window {
+    /// Without a `LIMIT`.
+    pub const ALL: Self = Self { skip: 0, take: u64::MAX };
 }
 
 /// A text that is exactly one call of a lock function (`SELECT` or `DO`), its name a literal; the number is its hash.

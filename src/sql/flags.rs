@@ -129,6 +129,8 @@ flags! {
     /// A sequence's last value in this session is read or made: `LASTVAL()`, `PREVIOUS VALUE FOR`, `NEXTVAL()`, `NEXT VALUE
     /// FOR`, `SETVAL()` (MariaDB)
     READS_SEQUENCE,
+    /// `FROM`, of anything but `DUAL`
+    READS_TABLE,
     /// `KILL`
     KILL,
     /// `LOAD DATA LOCAL`, `LOAD XML LOCAL`

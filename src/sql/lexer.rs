@@ -14,6 +14,7 @@ use memchr::{memchr, memchr2};
 
 use super::bytes::{Buffer, Hash, is_ident, is_space, may_be_space};
 use super::rules::{Kind, Rules, Token};
+use super::tape::Lexeme;
 use super::word::Word;
 use super::{Effects, Flags, Mode, Multibyte};
 
@@ -137,6 +138,19 @@ impl Lexer {
     /// No more bytes: what the text may do.
     #[must_use]
     pub fn finish(mut self) -> Effects {
+        self.end();
+        self.rules.finish()
+    }
+
+    /// No more bytes: what the text may do, and its tokens if they were kept.
+    pub(super) fn finish_with_tape(mut self) -> (Effects, Vec<Lexeme>) {
+        self.end();
+        let tape = self.rules.tape.take().unwrap_or_default();
+        (self.rules.finish(), tape.lexemes())
+    }
+
+    /// The last token ends with the text.
+    fn end(&mut self) {
         match self.state {
             State::Word => self.end_word(),
             State::Number | State::Fraction => self.end_number(),
@@ -148,7 +162,6 @@ impl Lexer {
             State::Star => self.emit(Kind::Punct(b'*'), self.at),
             _ => {}
         }
-        self.rules.finish()
     }
 
     /// How many bytes at the front of `rest` change nothing but the word at hand.
@@ -477,5 +490,8 @@ pub fn fuzz(data: &[u8]) {
         pieces.feed(piece);
     }
     assert_eq!(whole, pieces.finish(), "cut into pieces of {cut}");
+    // Nor does anything asked of the text as a whole.
+    let _ = super::reword(text, mode, |_| Some(1));
+    let _ = super::get_diagnostics(text, mode);
     assert!(whole.statements <= 1 || (whole.plain.is_none() && whole.kill.is_none() && whole.locking.is_none()));
 }

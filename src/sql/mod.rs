@@ -17,21 +17,26 @@ mod builtin;
 mod bytes;
 mod calls;
 mod comment;
+mod diagnostics;
 mod effects;
 mod flags;
 mod lexer;
 mod names;
+mod reword;
 mod rules;
 mod set;
 mod shape;
+mod tape;
 mod word;
 
 #[cfg(test)]
 mod tests;
 
-pub use effects::{Effects, Kill, Locking, Names, Plain, Span};
+pub use diagnostics::{GetDiagnostics, Item, get_diagnostics};
+pub use effects::{Effects, Kill, Locking, Names, Plain, Window};
 pub use flags::Flags;
 pub use lexer::{Lexer, effects, fuzz};
+pub use reword::{Question, Reworded, reword};
 pub use word::Word;
 
 /// What of the session decides how its texts are read.

@@ -6,6 +6,7 @@
 use super::calls::Calls;
 use super::set::Set;
 use super::shape::Shape;
+use super::tape::Tape;
 use super::{Effects, Flags, Mode, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(super) struct Rules {
     pub(super) statement: Statement,
     pub(super) set: Set,
     shape: Shape,
+    /// Every token is kept, where the text must be understood more closely.
+    pub(super) tape: Option<Box<Tape>>,
     /// An earlier statement may have changed how this one is read.
     unsure: bool,
     /// This statement may change how the next one is read.
@@ -111,6 +114,7 @@ impl Rules {
             statement: Statement::new(),
             set: Set::new(),
             shape: Shape::new(),
+            tape: None,
             unsure: false,
             changes_lexing: false,
             commented: false,
@@ -152,6 +156,8 @@ impl Rules {
             && !statement.system
             && kind != Kind::Punct(b';')
             && statement.calls.may_pass(kind, statement.previous)
+            && statement.previous_word != Word::From
+            && self.tape.is_none()
             && (self.shape.is_full() || self.found.statements > 0);
         if idle {
             statement.system = false;
@@ -164,6 +170,9 @@ impl Rules {
     }
 
     pub(super) fn token(&mut self, token: &Token<'_>) {
+        if let Some(tape) = &mut self.tape {
+            tape.push(token);
+        }
         if token.kind == Kind::Punct(b';') {
             self.end_statement();
             return;
@@ -173,6 +182,9 @@ impl Rules {
         }
         if self.statement.index == 0 && token.kind == Kind::Punct(b'(') {
             return; // `(SELECT ..) UNION ..`
+        }
+        if self.statement.previous_word == Word::From && (token.kind, token.word) != (Kind::Word, Word::Dual) {
+            self.flag(Flags::READS_TABLE);
         }
         let after_dot = self.follows_dot();
         let in_system = self.in_system(token.kind);

@@ -2,7 +2,7 @@
 
 use super::bytes::Hash;
 use super::rules::{Kind, Token};
-use super::{Kill, Locking, Plain, Span, Word};
+use super::{Kill, Locking, Plain, Window, Word};
 
 /// Tokens that are kept. All known forms are shorter.
 const ROOM: usize = 12;
@@ -18,15 +18,13 @@ enum Lite {
     S,
     /// A number; the value if it is whole and fits.
     Num(Option<u64>),
-    /// `@@`
-    At,
     /// Another byte.
     P(u8),
     /// Anything else.
     Other,
 }
 
-use Lite::{At, N, Num, P, S, W};
+use Lite::{N, Num, P, S, W};
 
 #[derive(Debug)]
 pub(super) struct Shape {
@@ -34,15 +32,11 @@ pub(super) struct Shape {
     hashes: [Option<u64>; ROOM],
     /// How many tokens there were; may be more than there is room for.
     len: usize,
-    /// Where the second token starts and the last one ends.
-    span: (u64, u64),
-    /// No gap between the tokens from the second on.
-    tight: bool,
 }
 
 impl Shape {
     pub(super) const fn new() -> Self {
-        Self { tokens: [Lite::Other; ROOM], hashes: [None; ROOM], len: 0, span: (0, 0), tight: true }
+        Self { tokens: [Lite::Other; ROOM], hashes: [None; ROOM], len: 0 }
     }
 
     pub(super) fn push(&mut self, token: &Token<'_>) {
@@ -51,9 +45,8 @@ impl Shape {
             Kind::Name => N,
             Kind::Text => S,
             Kind::Number { whole } => Num(token.number.filter(|_| whole)),
-            Kind::SystemVariable => At,
             Kind::Punct(byte) => P(byte),
-            Kind::UserVariable | Kind::Assign => Lite::Other,
+            Kind::SystemVariable | Kind::UserVariable | Kind::Assign => Lite::Other,
         };
         let may_name = self.may_name();
         if let (Some(slot), Some(hash)) = (self.tokens.get_mut(self.len), self.hashes.get_mut(self.len)) {
@@ -65,11 +58,6 @@ impl Shape {
                 _ => None,
             };
         }
-        if self.len == 1 {
-            self.span.0 = token.start;
-        }
-        self.tight &= self.len < 2 || token.start == self.span.1;
-        self.span.1 = token.end;
         self.len += 1;
     }
 
@@ -100,27 +88,10 @@ impl Shape {
 
     pub(super) fn plain(&self) -> Option<Plain> {
         match self.whole() {
-            [W(Word::Show), W(Word::Warnings)] => return Some(Plain::ShowWarnings),
-            [W(Word::Show), W(Word::Errors)] => return Some(Plain::ShowErrors),
-            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Warnings)] => {
-                return Some(Plain::CountWarnings);
-            }
-            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Errors)] => {
-                return Some(Plain::CountErrors);
-            }
-            _ => {}
-        }
-        // The expression's spelling names the column, so it must be whole.
-        if !self.tight {
-            return None;
-        }
-        let span = Span { start: self.span.0.try_into().ok()?, end: self.span.1.try_into().ok()? };
-        match self.whole() {
-            [W(Word::Select), W(Word::RowCount), P(b'('), P(b')')] => Some(Plain::RowCount(span)),
-            [W(Word::Select), W(Word::FoundRows), P(b'('), P(b')')] => Some(Plain::FoundRows(span)),
-            [W(Word::Select), W(Word::ConnectionId), P(b'('), P(b')')] => Some(Plain::ConnectionId(span)),
-            [W(Word::Select), At, W(Word::WarningCount)] => Some(Plain::WarningCount(span)),
-            [W(Word::Select), At, W(Word::ErrorCount)] => Some(Plain::ErrorCount(span)),
+            [W(Word::Show), W(Word::Warnings), limit @ ..] => window(limit).map(Plain::ShowWarnings),
+            [W(Word::Show), W(Word::Errors), limit @ ..] => window(limit).map(Plain::ShowErrors),
+            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Warnings)] => Some(Plain::CountWarnings),
+            [W(Word::Show), W(Word::Count), P(b'('), P(b'*'), P(b')'), W(Word::Errors)] => Some(Plain::CountErrors),
             _ => None,
         }
     }
@@ -186,5 +157,18 @@ impl Shape {
             },
         };
         self.hashes.get(at).copied().flatten()
+    }
+}
+
+/// The rows that a `LIMIT` leaves, or all.
+fn window(limit: &[Lite]) -> Option<Window> {
+    match limit {
+        [] => Some(Window::ALL),
+        [W(Word::Limit), Num(Some(take))] => Some(Window { skip: 0, take: *take }),
+        [W(Word::Limit), Num(Some(skip)), P(b','), Num(Some(take))]
+        | [W(Word::Limit), Num(Some(take)), W(Word::Offset), Num(Some(skip))] => {
+            Some(Window { skip: *skip, take: *take })
+        }
+        _ => None,
     }
 }

@@ -89,9 +89,10 @@ words! {
     Values b"VALUES", While b"WHILE", With b"WITH", Work b"WORK", Xa b"XA",
     // What follows.
     As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
-    Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", End b"END",
+    Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", Dual b"DUAL", End b"END",
     Errors b"ERRORS", Exists b"EXISTS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
-    Instance b"INSTANCE", Into b"INTO", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Open b"OPEN", Or b"OR",
+    Instance b"INSTANCE", Into b"INTO", Limit b"LIMIT", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Offset b"OFFSET",
+    Open b"OPEN", Or b"OR",
     Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
     Procedure b"PROCEDURE", Recursive b"RECURSIVE", Resource b"RESOURCE", Role b"ROLE", Row b"ROW", Session b"SESSION", Soft b"SOFT",
     SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",

@@ -115,7 +115,7 @@ on_both!(
     },
     |t| async move {
         let (mut first, mut second) = (t.client().await, t.client().await);
-        let own = "SELECT @@pseudo_thread_id";
+        let own = "SELECT id FROM information_schema.processlist WHERE id = CONNECTION_ID()";
         let ids = [first.one(own).await, second.one(own).await];
         assert_ne!(ids[0], ids[1]);
         t.until("myriad_pinned_clients", Some("session_mode"), 2.0).await;

@@ -71,7 +71,6 @@ const CASES: &[Case] = &[
         &["PREPARE p FROM 'SELECT 1'", "PREPARE q FROM 'SELECT 2'", "PREPARE p FROM 'SELECT 3'", "DROP PREPARE p"],
         &["DROP PREPARE q"],
     ),
-    by(PinReason::FoundRows, &["SELECT SQL_CALC_FOUND_ROWS * FROM t LIMIT 0"], &["SELECT FOUND_ROWS()"]),
     by(PinReason::OneShotTransaction, &["SET TRANSACTION READ ONLY"], &["BEGIN", "COMMIT"]),
     by(PinReason::OneShotTransaction, &["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], &["SELECT * FROM t"]),
     by(PinReason::Xa, &["XA START '{s}'", "XA END '{s}'"], &["XA ROLLBACK '{s}'"]),

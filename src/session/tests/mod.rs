@@ -184,6 +184,7 @@ impl Stage {
         while let Followup::Ask(ask) = self.session.end() {
             texts.push(ask.text());
             let rows = match &ask {
+                Ask::FoundRows => Some(vec![vec![Some(b"1".to_vec())]]),
                 Ask::Warnings => Some(vec![]),
                 Ask::Schema => {
                     let told = answers.iter().find(|(known, _)| *known == "schema");

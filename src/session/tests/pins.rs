@@ -351,16 +351,6 @@ fn long_data_and_cursors() {
 }
 
 #[test]
-fn found_rows_are_kept_until_other_rows_come() {
-    for mut stage in Stage::both() {
-        stage.query("SELECT SQL_CALC_FOUND_ROWS 1 LIMIT 1", &[rows(1)]).pinned(&["found_rows"]);
-        stage.query("SHOW WARNINGS", &[rows(0)]).pinned(&["found_rows"]);
-        stage.query("USE x", &[ok().schema("x")]).pinned(&["found_rows"]);
-        stage.query("SELECT FOUND_ROWS()", &[rows(1)]).pinned(&[]);
-    }
-}
-
-#[test]
 fn refresh_may_lock() {
     for mut stage in Stage::both() {
         stage.command(Command::Refresh, Effects::default(), &[ok()]);

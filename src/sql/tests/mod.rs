@@ -331,8 +331,27 @@ fn by_mode() -> Vec<(Mode, &'static [u8], Flags)> {
 #[test]
 fn every_text_does_what_the_table_says() {
     for (mode, text, flags) in table() {
-        let found = effects(text, mode);
-        assert_eq!(found.flags, flags, "{:?} as {mode:?}", String::from_utf8_lossy(text));
+        // Many texts read tables; this is about the others.
+        let others = Flags::each(effects(text, mode).flags).filter(|flag| *flag != Flags::READS_TABLE);
+        let found = others.fold(Flags::NONE, Flags::and);
+        assert_eq!(found, flags, "{:?} as {mode:?}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn tables_that_are_read() {
+    let table = [
+        ("SELECT 1", false),
+        ("SELECT 1 FROM DUAL WHERE 1", false),
+        ("SELECT 'a' from t", true),
+        ("SELECT 1 FROM `dual`", true),
+        ("SELECT * FROM (SELECT 1) d", true),
+        ("SELECT 'from', @from, a.from_", false),
+        ("INSERT INTO t VALUES (1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, (SELECT 1 FROM (SELECT 2) d))", true),
+        ("SET @a = (SELECT MAX(n) FROM t)", true),
+    ];
+    for (text, reads) in table {
+        assert_eq!(effects(text.as_bytes(), MYSQL).may(Flags::READS_TABLE), reads, "{text}");
     }
 }
 
@@ -377,45 +396,125 @@ fn first_word_and_count() {
 
 #[test]
 fn plain_forms() {
-    let shown = |text: &str| match effects(text.as_bytes(), MYSQL).plain {
-        None => "no".to_owned(),
-        Some(
-            Plain::RowCount(s)
-            | Plain::FoundRows(s)
-            | Plain::ConnectionId(s)
-            | Plain::WarningCount(s)
-            | Plain::ErrorCount(s),
-        ) => text[s.start as usize..s.end as usize].to_owned(),
-        Some(other) => format!("{other:?}"),
-    };
+    let all = Window::ALL;
     let table = [
-        ("SHOW WARNINGS", "ShowWarnings"),
-        ("show /**/ warnings ; ", "ShowWarnings"),
-        ("-- x\nSHOW ERRORS;", "ShowErrors"),
-        ("SHOW COUNT(*) WARNINGS", "CountWarnings"),
-        ("SHOW COUNT ( * ) ERRORS", "CountErrors"),
-        ("SHOW WARNINGS LIMIT 1", "no"),
-        ("SHOW WARNINGS; SELECT 1", "no"),
-        ("SHOW /*!50000 WARNINGS */", "no"),
-        ("SHOW `WARNINGS`", "no"),
-        ("select  Row_Count() ;", "Row_Count()"),
-        ("SELECT FOUND_ROWS()", "FOUND_ROWS()"),
-        ("SELECT /* x */ CONNECTION_ID()", "CONNECTION_ID()"),
-        ("SELECT @@Warning_Count", "@@Warning_Count"),
-        ("SELECT @@error_count-- x", "@@error_count"),
-        ("SELECT @@error_count -- x", "@@error_count"),
-        ("SELECT @@session.error_count", "no"),
-        ("SELECT ROW_COUNT ()", "no"),
-        ("SELECT ROW_COUNT(/**/)", "no"),
-        ("SELECT ROW_COUNT() AS n", "no"),
-        ("SELECT `ROW_COUNT`()", "no"),
-        ("SELECT db.ROW_COUNT()", "no"),
-        ("(SELECT ROW_COUNT())", "no"),
-        ("SELECT ROW_COUNT(), 1", "no"),
-        ("SELECT LAST_INSERT_ID()", "no"),
+        ("SHOW WARNINGS", Some(Plain::ShowWarnings(all))),
+        ("show /**/ warnings ; ", Some(Plain::ShowWarnings(all))),
+        ("-- x\nSHOW ERRORS;", Some(Plain::ShowErrors(all))),
+        ("SHOW COUNT(*) WARNINGS", Some(Plain::CountWarnings)),
+        ("SHOW COUNT ( * ) ERRORS", Some(Plain::CountErrors)),
+        ("SHOW WARNINGS LIMIT 1", Some(Plain::ShowWarnings(Window { skip: 0, take: 1 }))),
+        ("SHOW WARNINGS LIMIT 2, 1", Some(Plain::ShowWarnings(Window { skip: 2, take: 1 }))),
+        ("SHOW ERRORS LIMIT 1 OFFSET 2", Some(Plain::ShowErrors(Window { skip: 2, take: 1 }))),
+        ("SHOW WARNINGS LIMIT @a", None),
+        ("SHOW WARNINGS; SELECT 1", None),
+        ("SHOW /*!50000 WARNINGS */", None),
+        ("SHOW `WARNINGS`", None),
+        ("SELECT ROW_COUNT()", None),
     ];
     for (text, expected) in table {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(effects(text.as_bytes(), MYSQL).plain, expected, "{text}");
+    }
+}
+
+/// Every question is worth 7 or, of the unsigned kinds, 8.
+fn reworded(text: &str, mode: Mode) -> String {
+    let answer = |question| match question {
+        Question::RowCount | Question::FoundRows => Some(7),
+        Question::ConnectionId | Question::WarningCount | Question::ErrorCount => Some(8),
+    };
+    match reword(text.as_bytes(), mode, answer) {
+        Reworded::AsIs => "as is".into(),
+        Reworded::Unclear(question) => format!("unclear {}", question.text()),
+        Reworded::Text(text) => {
+            let text = String::from_utf8(text).unwrap();
+            text.replace("IF(1,7,", "7(").replace("IF(1,CAST(8 AS UNSIGNED),", "8(")
+        }
+    }
+}
+
+#[test]
+fn questions_are_answered_where_they_stand() {
+    let table = [
+        ("SELECT ROW_COUNT()", "SELECT 7(ROW_COUNT()) AS `ROW_COUNT()`"),
+        ("select  Row_Count ( )  ;", "select  7(Row_Count ( )) AS `Row_Count ( )`  ;"),
+        ("SELECT ROW_COUNT() n, FOUND_ROWS() AS 'm'", "SELECT 7(ROW_COUNT()) n, 7(FOUND_ROWS()) AS 'm'"),
+        ("SELECT `ROW_COUNT`()", "SELECT 7(`ROW_COUNT`()) AS ```ROW_COUNT``()`"),
+        ("SELECT 1+ROW_COUNT()+1", "SELECT 1+7(ROW_COUNT())+1 AS `1+ROW_COUNT()+1`"),
+        ("SELECT ROW_COUNT() + 1 x", "SELECT 7(ROW_COUNT()) + 1 x"),
+        ("SELECT DISTINCT ROW_COUNT() FROM t", "SELECT DISTINCT 7(ROW_COUNT()) AS `ROW_COUNT()` FROM t"),
+        ("SELECT a FROM t WHERE b = ROW_COUNT()", "SELECT a FROM t WHERE b = 7(ROW_COUNT())"),
+        ("(SELECT ROW_COUNT()) UNION SELECT 1", "(SELECT 7(ROW_COUNT()) AS `ROW_COUNT()`) UNION SELECT 1"),
+        (
+            "SELECT (SELECT ROW_COUNT()), 2",
+            "SELECT (SELECT 7(ROW_COUNT()) AS `ROW_COUNT()`) AS `(SELECT ROW_COUNT())`, 2",
+        ),
+        ("SELECT CASE 1 WHEN 1 THEN ROW_COUNT() END c", "SELECT CASE 1 WHEN 1 THEN 7(ROW_COUNT()) END c"),
+        (
+            "SELECT CASE 1 WHEN 1 THEN ROW_COUNT() END",
+            "SELECT CASE 1 WHEN 1 THEN 7(ROW_COUNT()) END AS `CASE 1 WHEN 1 THEN ROW_COUNT() END`",
+        ),
+        ("SELECT @@warning_count", "SELECT 8(@@warning_count) AS `@@warning_count`"),
+        ("SELECT @@session.error_count e", "SELECT 8(@@session.error_count) e"),
+        ("SELECT @@global.error_count", "as is"),
+        ("SELECT CONNECTION_ID() id, @@version v", "SELECT 8(CONNECTION_ID()) id, @@version v"),
+        ("INSERT INTO t VALUES (ROW_COUNT(), ?)", "INSERT INTO t VALUES (7(ROW_COUNT()), ?)"),
+        ("SET @a = FOUND_ROWS(), b = 1", "SET @a = 7(FOUND_ROWS()), b = 1"),
+        ("DO ROW_COUNT()", "DO 7(ROW_COUNT())"),
+        ("CALL p(ROW_COUNT())", "CALL p(7(ROW_COUNT()))"),
+        // Of several statements only the first asks about what was before; the number is one's own in all.
+        ("DO ROW_COUNT(); DO ROW_COUNT(), CONNECTION_ID()", "DO 7(ROW_COUNT()); DO ROW_COUNT(), 8(CONNECTION_ID())"),
+        ("UPDATE t SET a=1; SELECT ROW_COUNT()", "as is"),
+        // Only written down, or no question at all.
+        ("CREATE VIEW v AS SELECT ROW_COUNT()", "as is"),
+        ("CREATE PROCEDURE p() SELECT ROW_COUNT()", "as is"),
+        ("CREATE TABLE t (a INT DEFAULT (CONNECTION_ID()))", "as is"),
+        ("CREATE TABLE t SELECT ROW_COUNT() n", "CREATE TABLE t SELECT 7(ROW_COUNT()) n"),
+        ("EXPLAIN SELECT ROW_COUNT()", "as is"),
+        ("SELECT db.ROW_COUNT(), row_count, 'ROW_COUNT()' -- ROW_COUNT()", "as is"),
+        ("SELECT * FROM information_schema.processlist WHERE id = CONNECTION_ID()", "as is"),
+        ("SELECT IS_USED_LOCK('a') = CONNECTION_ID()", "as is"),
+        // What takes a parser to tell.
+        ("SELECT ROW_COUNT() IS NULL", "unclear ROW_COUNT()"),
+        ("SELECT NOW() + INTERVAL FOUND_ROWS() DAY", "unclear FOUND_ROWS()"),
+        ("SELECT ROW_COUNT() /*!, 2 */", "unclear ROW_COUNT()"),
+        ("BEGIN NOT ATOMIC SELECT ROW_COUNT(); END", "unclear ROW_COUNT()"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(reworded(text, MARIA), expected, "{text}");
+    }
+    assert_eq!(reworded("SELECT SQL%ROWCOUNT", MARIA), "unclear ROW_COUNT()");
+    assert_eq!(reworded("VALUES (ROW_COUNT())", MARIA), "unclear ROW_COUNT()");
+    let sjis = Mode { multibyte: Multibyte::Sjis, ..MYSQL };
+    let text = b"SELECT CONCAT('\x83\x60', ROW_COUNT())";
+    assert_eq!(reword(text, sjis, |_| Some(7)), Reworded::Unclear(Question::RowCount));
+    assert_eq!(reword(b"SELECT ROW_COUNT()", MYSQL, |_| None), Reworded::AsIs);
+}
+
+#[test]
+fn get_diagnostics_by_its_parts() {
+    let shown = |text: &str| {
+        let get = get_diagnostics(text.as_bytes(), MYSQL)?;
+        let items = get.items.iter().map(|(name, item)| format!("{} {item:?}", String::from_utf8_lossy(name)));
+        Some((get.condition, items.collect::<Vec<_>>().join(", ")))
+    };
+    let table = [
+        ("GET DIAGNOSTICS @n = NUMBER, @`r` = row_count;", Some((None, "@n Number, @`r` RowCount"))),
+        (
+            "get current diagnostics condition 2 @a=MYSQL_ERRNO , @b.c = MESSAGE_TEXT,@d=RETURNED_SQLSTATE",
+            Some((Some(2), "@a Errno, @b.c Message, @d State")),
+        ),
+        ("GET DIAGNOSTICS CONDITION @i @a = MYSQL_ERRNO", None),
+        ("GET DIAGNOSTICS CONDITION 1 @a = TABLE_NAME", None),
+        ("GET STACKED DIAGNOSTICS @a = NUMBER", None),
+        ("GET DIAGNOSTICS @a = MYSQL_ERRNO", None),
+        ("GET DIAGNOSTICS a = NUMBER", None),
+        ("GET DIAGNOSTICS @'a b' = NUMBER", None),
+        ("GET DIAGNOSTICS @a /* c */ = NUMBER", None),
+        ("GET DIAGNOSTICS @a = NUMBER; SELECT 1", None),
+    ];
+    for (text, expected) in table {
+        assert_eq!(shown(text), expected.map(|(n, items)| (n, items.to_owned())), "{text}");
     }
 }
 
