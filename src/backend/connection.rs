@@ -1,5 +1,6 @@
 //! One logged-in connection to a server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +34,42 @@ pub struct Backend {
     pub state: BackendState,
     /// `backend.init_sql`
     pub init_sql: Arc<[String]>,
+    /// Whose statements have run on it.
+    pub served: Served,
+    /// User variables that were made NULL for somebody: not the same as never set.
+    pub erased: BTreeSet<Box<str>>,
     /// What the session that used it last would miss if another one took over.
     pub loan: Option<Arc<Loan>>,
+}
+
+/// Whose statements a backend has run since it logged in or was reset. Code that is not seen, such as a trigger, may have
+/// left user variables that nobody knows of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Served {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// This session's alone.
+    One(u64),
+    /// Those of several sessions.
+    Several,
+}
+
+impl Served {
+    /// From here on this session's too.
+    pub fn begin(&mut self, session: u64) {
+        *self = match *self {
+            Self::Nobody => Self::One(session),
+            Self::One(other) if other == session => *self,
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+
+    /// Whether others than this session have been there.
+    #[must_use]
+    pub fn others(self, session: u64) -> bool {
+        !matches!(self, Self::Nobody) && self != Self::One(session)
+    }
 }
 
 impl Backend {

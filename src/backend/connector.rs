@@ -1,6 +1,6 @@
 //! Dialing: from an address to a logged-in connection with its trackers on. The only place that connects.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::facts::{Collation, Settings};
 use super::kill::Threads;
-use super::{Account, Backend, Class, OpenError, QueryError, ServerFacts};
+use super::{Account, Backend, Class, OpenError, QueryError, Served, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
@@ -244,6 +244,8 @@ impl Connector {
             capabilities: conversation.capabilities(),
             state: BackendState::fresh(self.interner.intern(StateSpec::default()), false),
             init_sql: Arc::clone(&self.init_sql),
+            served: Served::Nobody,
+            erased: BTreeSet::new(),
             loan: None,
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;

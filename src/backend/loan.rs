@@ -11,6 +11,8 @@ use crate::session::{self, Ask};
 /// The session holds one end, the backend the other. If the session comes back first, nothing needs to be asked.
 #[derive(Debug)]
 pub struct Loan {
+    /// The session that owes the answers.
+    pub owner: u64,
     questions: Vec<Ask>,
     answers: Mutex<Answers>,
     settled: Notify,
@@ -28,24 +30,22 @@ enum Answers {
 }
 
 impl Loan {
-    /// A loan of these questions.
+    /// A loan of these questions to a session with this number.
     #[must_use]
-    pub fn new(questions: Vec<Ask>) -> Self {
-        Self { questions, answers: Mutex::new(Answers::Open), settled: Notify::new() }
+    pub fn new(owner: u64, questions: Vec<Ask>) -> Self {
+        Self { owner, questions, answers: Mutex::new(Answers::Open), settled: Notify::new() }
     }
 
-    /// Asks everything, on the backend that the session used last.
+    /// Asks everything, on the backend that the session used last. The session learns of it when the settlement is
+    /// dropped.
     ///
     /// # Errors
     /// If the connection is lost; the answers that are missing are then known to be missing.
-    pub async fn settle(&self, backend: &mut Backend) -> Result<(), QueryError> {
-        let mut settlement = Settlement { loan: self, answers: Vec::new() };
+    pub async fn settle(&self, backend: &mut Backend) -> Result<Settlement<'_>, QueryError> {
+        let mut settlement = Settlement { loan: self, answers: Vec::new(), binds: false };
         for question in &self.questions {
-            let answer = match backend.ask(question).await {
-                Ok(rows) => Some(rows.decode()),
-                Err(QueryError::Refused { .. }) => None,
-                Err(error) => return Err(error),
-            };
+            let answer = backend.ask(question).await?;
+            settlement.binds |= answer.as_ref().is_some_and(|rows| question.binds(rows));
             if let (Ask::Variables(_), Some(rows)) = (question, &answer) {
                 backend.state.last_insert_id = last_insert_id(rows);
             }
@@ -53,7 +53,7 @@ impl Loan {
             backend.state.warned |= *question == Ask::FoundRows;
             settlement.answers.push((question.clone(), answer));
         }
-        Ok(())
+        Ok(settlement)
     }
 
     /// The answers, once somebody has taken the backend over; none of them if it was closed without being asked.
@@ -85,9 +85,19 @@ fn last_insert_id(rows: &session::Rows) -> u64 {
 }
 
 /// Asking in progress: however it ends, the session learns what there is.
-struct Settlement<'a> {
+#[derive(Debug)]
+pub struct Settlement<'a> {
     loan: &'a Loan,
     answers: Vec<Answer>,
+    binds: bool,
+}
+
+impl Settlement<'_> {
+    /// Whether the session cannot keep what was answered: the backend must stay its own.
+    #[must_use]
+    pub fn binds(&self) -> bool {
+        self.binds
+    }
 }
 
 impl Drop for Settlement<'_> {

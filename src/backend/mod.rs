@@ -20,12 +20,12 @@ mod restore;
 
 pub use account::{Account, AccountIds};
 pub use class::Class;
-pub use connection::Backend;
+pub use connection::{Backend, Served};
 pub use connector::Connector;
 pub use error::OpenError;
 pub use facts::{Collation, ServerFacts, Settings};
 pub use globals::{GlobalChanges, Globals, GlobalsWatch};
-pub use loan::{Answer, Loan};
+pub use loan::{Answer, Loan, Settlement};
 pub use opening::Opening;
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;

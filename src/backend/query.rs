@@ -13,7 +13,7 @@ use crate::protocol::frame::{HEADER, Header, packet_with};
 use crate::protocol::packet::column::text_row;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::response::{Body, Class, Event, Reply, ReplyError};
-use crate::session::Ask;
+use crate::session::{self, Ask};
 
 /// How often a question is put that a KILL QUERY ends, but for the last time.
 const ATTEMPTS: usize = 4;
@@ -38,7 +38,7 @@ pub struct Rows {
 impl Rows {
     /// Every field of every row.
     #[must_use]
-    pub fn decode(&self) -> crate::session::Rows {
+    pub fn decode(&self) -> session::Rows {
         (0..self.rows.len()).map(|row| self.fields(row)).collect()
     }
 
@@ -106,19 +106,20 @@ impl Backend {
         tokio::time::timeout(patience, all).await.map_err(late)?
     }
 
-    /// Puts a question of a session; once more if a KILL QUERY, which was not meant for it, has ended it.
+    /// Puts a question of a session; once more if a KILL QUERY, which was not meant for it, has ended it. `None` if the
+    /// server refuses to answer.
     ///
     /// # Errors
-    /// As [`Backend::query`].
-    pub async fn ask(&mut self, ask: &Ask) -> Result<Rows, QueryError> {
+    /// As [`Backend::query`], but not `Refused`.
+    pub async fn ask(&mut self, ask: &Ask) -> Result<Option<session::Rows>, QueryError> {
         let text = ask.text();
         for _ in 0..ATTEMPTS {
             match self.query(&text).await {
                 Err(QueryError::Refused { code: ER_QUERY_INTERRUPTED, .. }) => {}
-                answer => return answer,
+                answer => return understood(ask, answer),
             }
         }
-        self.query(&text).await
+        understood(ask, self.query(&text).await)
     }
 
     /// Runs one command whose reply is an OK, an error or rows. The server has `backend.connect_timeout` to answer.
@@ -193,6 +194,15 @@ impl Backend {
 
 fn late(_: tokio::time::error::Elapsed) -> QueryError {
     QueryError::Lost(io::Error::new(io::ErrorKind::TimedOut, "the server does not answer"))
+}
+
+/// The answer to a question, if the server gave one.
+fn understood(ask: &Ask, answer: Result<Rows, QueryError>) -> Result<Option<session::Rows>, QueryError> {
+    match answer {
+        Ok(rows) => Ok(Some(ask.answer(&rows.columns, &rows.rows))),
+        Err(QueryError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn refusal(err: &ErrPacket<'_>) -> QueryError {

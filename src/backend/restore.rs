@@ -2,7 +2,8 @@
 
 use bytes::BytesMut;
 
-use super::{Backend, QueryError};
+use super::query::append_command;
+use super::{Backend, QueryError, Served};
 use crate::protocol::command::Command;
 use crate::protocol::frame::write_packet;
 use crate::session::{BackendState, Interner, Restore, StateSpec};
@@ -25,6 +26,14 @@ impl Prefix {
             write_packet(&mut prefix.bytes, 0, &payload);
             prefix.replies += 1;
         }
+        prefix
+    }
+
+    /// One statement that is certain to succeed.
+    #[must_use]
+    pub fn statement(sql: &str) -> Self {
+        let mut prefix = Self { bytes: BytesMut::new(), replies: 1 };
+        append_command(&mut prefix.bytes, Command::Query, sql.as_bytes());
         prefix
     }
 }
@@ -65,5 +74,7 @@ impl Backend {
         let state = interner.intern(StateSpec { schema, ..initial });
         self.state = BackendState::fresh(state, self.state.multi_statements);
         self.loan = None;
+        self.served = Served::Nobody;
+        self.erased.clear();
     }
 }

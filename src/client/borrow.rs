@@ -13,11 +13,18 @@ use crate::backend::{Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
 use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
-use crate::session::{Ask, Plan, Restore, plan};
+use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, plan};
 use crate::sql::{Effects, Flags};
 
 /// How many backends are tried that cannot be brought out of their schema.
 const EXCHANGES: usize = 4;
+
+/// What waiting for a backend brought.
+enum Taken {
+    Leased(Lease<Server>),
+    /// The session's last one, which nobody else could have.
+    Kept(Lease<Server>),
+}
 
 impl Client {
     /// A backend in this session's state, or with what brings it there in front of the command.
@@ -29,14 +36,33 @@ impl Client {
         for _ in 0..EXCHANGES {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
-                Some(lease) => return Ok((lease, Prefix::default())),
-                None => self.wait_for_lease().await?,
+                Some(lease) => {
+                    let prefix = self.erasure(&lease, command, effects);
+                    return Ok((lease, prefix));
+                }
+                None => match self.wait_for_lease().await? {
+                    Taken::Leased(lease) => lease,
+                    Taken::Kept(lease) => {
+                        Box::pin(self.adopt(lease)).await;
+                        continue;
+                    }
+                },
             };
             self.moved = lease.kind() != LeaseKind::Own;
             if self.moved {
-                if !Box::pin(self.move_on()).await {
+                let mut whole = Box::pin(self.move_on()).await;
+                if self.session.pins().contains(PinReason::UserVariables) {
+                    // They could not be kept here, so their backend was kept for the session.
+                    if let Some(kept) = self.kept_for_us() {
+                        lend::give_back(lease, 0);
+                        Box::pin(self.adopt(kept)).await;
+                        continue;
+                    }
+                    whole = false;
+                }
+                if !whole {
                     lend::give_back(lease, 0);
-                    let reason = "the server closed the connection that knew this session's LAST_INSERT_ID()".into();
+                    let reason = "the server closed the connection that alone knew a part of this session".into();
                     let fault = Fault::BackendLost { reason };
                     return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
                 }
@@ -47,7 +73,14 @@ impl Client {
                 }
                 lease.state.warned = false;
             }
+            if self.must_be_clean(&lease, command, effects) {
+                match Box::pin(self.cleaned(lease)).await {
+                    Some(clean) => lease = clean,
+                    None => continue,
+                }
+            }
             let held = self.session.held();
+            note_erased(&mut lease, &held);
             let mut way = plan(&lease.state, &held);
             if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
                 way = plan(&lease.state, &held);
@@ -66,6 +99,72 @@ impl Client {
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// Whether the command names a user variable that this session never had, on a backend where others have been: then
+    /// only a reset makes sure that it finds nothing of theirs.
+    fn must_be_clean(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> bool {
+        let of_statement;
+        let effects = match command {
+            Command::Query | Command::StmtPrepare => effects,
+            Command::StmtExecute | Command::StmtBulkExecute => {
+                of_statement = self.session.effects_of(self.argument_id().unwrap_or_default());
+                Some(&of_statement)
+            }
+            _ => return false,
+        };
+        let of_others = lease.state.user_variables.as_deref();
+        let there = |name: &str| lease.erased.contains(name) || of_others.is_some_and(|all| all.has(name));
+        lease.served.others(self.owner())
+            && (self.session.reads_foreign(effects) || self.session.finds_foreign(effects, there))
+    }
+
+    /// A backend as good as new. None if it is lost, or the session cannot leave it as it is.
+    async fn cleaned(&mut self, mut lease: Lease<Server>) -> Option<Lease<Server>> {
+        if !self.moved {
+            if !self.pay(&mut lease).await {
+                lease.discard(CloseReason::Lost);
+                return None;
+            }
+            let _ = self.session.moved();
+            self.moved = true;
+            if self.is_pinned() {
+                self.lease = Some(lease);
+                return None;
+            }
+        }
+        self.door.metrics.session.resets.inc();
+        if lease.reset(&self.door.interner).await.is_err() {
+            lease.discard(CloseReason::Lost);
+            return None;
+        }
+        Some(lease)
+    }
+
+    /// What makes NULL of the user variables that this session never had, on a backend that it cannot leave for a reset.
+    /// (If code of its own ran that was not seen, they are more likely its own.)
+    fn erasure(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> Prefix {
+        let unseen: PinSet = [PinReason::Unexplained, PinReason::Call].into_iter().collect();
+        if !lease.served.others(self.owner()) || self.session.pins().intersects(unseen) {
+            return Prefix::default();
+        }
+        let erasure = match command {
+            Command::StmtExecute | Command::StmtBulkExecute => {
+                let id = self.argument_id().unwrap_or_default();
+                self.session.erasure(&self.session.effects_of(id))
+            }
+            _ => effects.and_then(|effects| self.session.erasure(effects)),
+        };
+        erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql))
+    }
+
+    /// Takes back the backend that this session must keep: somebody else has asked it what only it knew.
+    pub(super) async fn adopt(&mut self, mut lease: Lease<Server>) {
+        let _ = self.move_on().await;
+        self.moved = true;
+        lease.state = self.session.held();
+        self.lease = Some(lease);
+        self.show_pins();
     }
 
     /// Brings a backend out of its schema and into none; `false` if it is of no further use.
@@ -142,7 +241,7 @@ impl Client {
     }
 
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
-    async fn wait_for_lease(&mut self) -> Result<Lease<Server>, Next> {
+    async fn wait_for_lease(&mut self) -> Result<Taken, Next> {
         let (door, class) = (Arc::clone(&self.door), self.class.clone());
         let (owner, state) = (self.owner(), self.session.state().id);
         // Where others wait there is nothing to be had at once.
@@ -150,7 +249,7 @@ impl Client {
             && let Some(lease) = lend::take_now(&door, &class, owner, state)
             && let Some(lease) = lend::settled(&door, lease).await
         {
-            return Ok(lease);
+            return Ok(Taken::Leased(lease));
         }
         self.gauge.enter(ClientState::Waiting);
         self.buffer.park();
@@ -162,8 +261,11 @@ impl Client {
                 if killed.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Err(Goodbye::Killed));
                 }
+                if let Some(lease) = entry.take_kept(owner) {
+                    return Poll::Ready(Ok(Ok(Taken::Kept(lease))));
+                }
                 if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(taken));
+                    return Poll::Ready(Ok(taken.map(Taken::Leased)));
                 }
                 while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
                     match self.buffer.poll_fill(cx, &mut self.stream) {
@@ -178,7 +280,7 @@ impl Client {
             .await
         };
         match taken {
-            Ok(Ok(lease)) => Ok(lease),
+            Ok(Ok(taken)) => Ok(taken),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
             Err(Goodbye::Killed) => Err(ControlFlow::Break(self.last_words(1, &Fault::Killed, Goodbye::Killed).await)),
             Err(goodbye) => Err(ControlFlow::Break(goodbye)),
@@ -193,4 +295,11 @@ impl Client {
         let fault = lend::fault(&self.door, unlent);
         self.answer_fault(&fault).await
     }
+}
+
+/// The restore will make NULL of what others have and this session has not.
+fn note_erased(lease: &mut Lease<Server>, held: &BackendState) {
+    let Some(there) = lease.state.user_variables.clone() else { return };
+    let own = |name: &str| held.user_variables.as_ref().is_some_and(|all| all.has(name));
+    lease.erased.extend(there.names().filter(|name| !own(name)).map(Box::from));
 }

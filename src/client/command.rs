@@ -37,7 +37,7 @@ impl Client {
             _ if command.reply() == ReplyKind::Stream => {
                 self.answer_fault(&Fault::Unsupported { command: command.name() }).await
             }
-            _ => self.turn(command, Some(Effects::default())).await,
+            _ => self.turn(command, Some(&Effects::default())).await,
         }
     }
 
@@ -52,7 +52,7 @@ impl Client {
         {
             return Box::pin(self.kill(kill)).await;
         }
-        self.turn(command, Some(effects)).await
+        self.turn(command, Some(&effects)).await
     }
 
     async fn ping(&mut self) -> Next {

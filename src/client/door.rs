@@ -110,6 +110,8 @@ pub struct Settings {
     pub stall_timeout: Duration,
     /// `limits.buffer`, in bytes
     pub buffer: usize,
+    /// `limits.user_variables`, in bytes
+    pub user_variables: usize,
     /// `pool.mode` is `session`
     pub session_mode: bool,
     /// `log.connections`
@@ -130,6 +132,7 @@ impl Settings {
             max_packet: config.limits.max_packet,
             stall_timeout: config.limits.stall_timeout,
             buffer: config.limits.buffer,
+            user_variables: config.limits.user_variables,
             session_mode: config.pool.mode == PoolMode::Session,
             log_connections: config.log.connections,
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Door;
 use super::reply::Fault;
-use crate::backend::{Class, OpenError};
+use crate::backend::{Class, Loan, OpenError};
 use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
 use crate::pool::{Lease, LeaseError, Request, Server};
 
@@ -35,8 +35,23 @@ pub(super) async fn settled(door: &Arc<Door>, mut lease: Lease<Server>) -> Optio
         return Some(lease);
     }
     door.metrics.session.saves.inc();
+    let door = Arc::clone(door);
+    // A task of its own: should this client go away half way, the other one still gets its answers.
+    let settling = door.tasks.spawn(settle(Arc::clone(&door), loan, lease));
+    settling.await.ok().flatten()
+}
+
+async fn settle(door: Arc<Door>, loan: Arc<Loan>, mut lease: Lease<Server>) -> Option<Lease<Server>> {
     match loan.settle(&mut lease).await {
-        Ok(()) => Some(lease),
+        Ok(settlement) if settlement.binds() => {
+            // What cannot be carried stays where it is: so the backend is its own again, before it learns why.
+            match door.registry.find(loan.owner as u32) {
+                Some(entry) => entry.keep(loan.owner, lease),
+                None => lease.discard(CloseReason::Dirty),
+            }
+            None
+        }
+        Ok(_) => Some(lease),
         Err(_) => {
             lease.discard(CloseReason::Lost);
             None

@@ -119,6 +119,7 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
         ignore_space: has("IGNORE_SPACE"),
         version: facts.as_ref().map_or(0, |facts| facts.number()),
+        user_variables: door.settings.user_variables,
     };
     Session::new(Arc::clone(&guest.start), Arc::clone(&door.interner), options)
 }

@@ -12,7 +12,7 @@ use crate::backend::QueryError;
 use crate::metrics::{CloseReason, Goodbye};
 use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
-use crate::session::{Recall, Rows};
+use crate::session::{BackendState, Recall, Rows};
 use crate::sql::{Effects, Plain};
 
 impl Client {
@@ -79,16 +79,13 @@ impl Client {
     }
 
     /// Saves what the session would miss of the backend that it is about to lose. False if the backend is lost.
-    async fn pay(&mut self, lease: &mut Lease<Server>) -> bool {
+    pub(super) async fn pay(&mut self, lease: &mut Lease<Server>) -> bool {
         for ask in self.session.owes() {
-            let rows = match lease.query(&ask.text()).await {
-                Ok(rows) => Some(rows.decode()),
-                Err(QueryError::Refused { .. }) => None,
-                Err(_) => return false,
-            };
+            let Ok(rows) = lease.ask(&ask).await else { return false };
             self.session.answer(&ask, rows);
         }
-        lease.state.last_insert_id = self.session.held().last_insert_id;
+        let BackendState { last_insert_id, user_variables, .. } = self.session.held();
+        (lease.state.last_insert_id, lease.state.user_variables) = (last_insert_id, user_variables);
         self.show_pins();
         true
     }

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::metrics::Limit;
+use crate::metrics::{CloseReason, Limit};
+use crate::pool::{Lease, Server};
 
 /// Ids start here, far above any server's own, so that a server's id is never taken for a client's.
 const FIRST_ID: u32 = 1 << 30;
@@ -41,7 +42,12 @@ pub struct Entry {
     running: Mutex<Running>,
     /// A kill aimed at the statement has arrived.
     struck: Notify,
+    /// A backend that somebody else took over and could not have, and whose it is.
+    kept: Mutex<Option<Box<Kept>>>,
 }
+
+/// A backend that was given back, and the session's number.
+type Kept = (u64, Lease<Server>);
 
 /// The backend that works for a client now, and who is about to kill its statement.
 #[derive(Debug, Default)]
@@ -95,6 +101,23 @@ impl Entry {
         if set {
             self.wake.notify_one();
         }
+    }
+
+    /// Gives a backend back to its session `owner`, which must keep it.
+    pub fn keep(&self, owner: u64, lease: Lease<Server>) {
+        *self.kept.lock() = Some(Box::new((owner, lease)));
+        self.wake.notify_one();
+    }
+
+    /// The backend that was given back to session `owner`. Whoever waits for a summons is woken when one arrives.
+    #[must_use]
+    pub fn take_kept(&self, owner: u64) -> Option<Lease<Server>> {
+        let (of, lease) = *self.kept.lock().take()?;
+        if of == owner {
+            return Some(lease);
+        }
+        lease.discard(CloseReason::Dirty);
+        None
     }
 
     /// Who logged in.
@@ -220,6 +243,7 @@ impl Registry {
             active: AtomicU32::new(self.now.load(Ordering::Relaxed)),
             running: Mutex::new(Running::default()),
             struck: Notify::new(),
+            kept: Mutex::new(None),
         });
         inner.clients.insert(id, Arc::clone(&entry));
         Ok(Registered { registry: Arc::clone(self), entry })

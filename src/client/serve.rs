@@ -196,6 +196,7 @@ impl Client {
             match self.wait().await {
                 Wake::Bytes(n) => self.count_from_client(n),
                 Wake::Closed(goodbye) => return Err(goodbye),
+                Wake::Kept(lease) => self.adopt(lease).await,
                 Wake::BackendGone => {
                     self.drop_lease(CloseReason::Lost);
                     let fault = Fault::BackendLost { reason: "the server closed this session's connection".into() };
@@ -218,7 +219,7 @@ impl Client {
         let entry = Arc::clone(&self.registered.entry);
         let mut summoned = std::pin::pin!(entry.summoned());
         let mut killed = std::pin::pin!(entry.killed());
-        let mut draining = false;
+        let (mut draining, owner) = (false, self.owner());
         poll_fn(|cx| {
             match self.buffer.poll_fill(cx, &mut self.stream) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Wake::Closed(Goodbye::Closed)),
@@ -232,6 +233,9 @@ impl Client {
                     return Poll::Ready(Wake::Summoned(summons));
                 }
                 draining = true;
+            }
+            if let Some(lease) = entry.take_kept(owner) {
+                return Poll::Ready(Wake::Kept(lease));
             }
             if draining && killed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Wake::Summoned(Summons::Kill));
@@ -299,6 +303,11 @@ impl Client {
         u64::from(self.tenancy) << 32 | u64::from(self.registered.entry.id)
     }
 
+    /// The backend that somebody else gave back, since this session must keep it.
+    pub(super) fn kept_for_us(&self) -> Option<Lease<Server>> {
+        self.registered.entry.take_kept(self.owner())
+    }
+
     pub(super) fn drop_lease(&mut self, reason: CloseReason) {
         if let Some(lease) = self.lease.take() {
             lease.discard(reason);
@@ -343,7 +352,7 @@ impl Client {
     /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
     pub(super) async fn forget_backend(&mut self) {
         self.loan = None;
-        let Some(mut lease) = self.lease.take() else { return };
+        let Some(mut lease) = self.lease.take().or_else(|| self.kept_for_us()) else { return };
         self.door.metrics.session.resets.inc();
         let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;
         match reset {
@@ -357,6 +366,8 @@ impl Client {
 enum Wake {
     Bytes(usize),
     Closed(Goodbye),
+    /// The backend that the session used last is its own again.
+    Kept(Lease<Server>),
     BackendGone,
     Summoned(Summons),
 }

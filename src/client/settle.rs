@@ -50,8 +50,7 @@ impl Client {
         while let Followup::Ask(ask) = next {
             self.door.metrics.session.asks.inc();
             match lease.ask(&ask).await {
-                Ok(rows) => self.session.answer(&ask, Some(rows.decode())),
-                Err(QueryError::Refused { .. }) => self.session.answer(&ask, None),
+                Ok(rows) => self.session.answer(&ask, rows),
                 Err(_) => return false,
             }
             next = self.session.end();
@@ -68,7 +67,7 @@ impl Client {
         }
         let owed = self.session.owes();
         if !owed.is_empty() {
-            let loan = Arc::new(Loan::new(owed));
+            let loan = Arc::new(Loan::new(self.owner(), owed));
             self.loan = Some(Arc::clone(&loan));
             lease.loan = Some(loan);
             lease.state.last_insert_id = UNKNOWN;

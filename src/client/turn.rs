@@ -23,12 +23,13 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Client {
     /// Relays the command at the buffer's front. `effects` is what its text does; none if the text is still on its way.
-    pub(super) async fn turn(&mut self, command: Command, effects: Option<Effects>) -> Next {
-        let (mut lease, prefix) = match self.restored(command, effects.as_ref()).await {
+    pub(super) async fn turn(&mut self, command: Command, effects: Option<&Effects>) -> Next {
+        let (mut lease, prefix) = match self.restored(command, effects).await {
             Ok(ready) => ready,
             Err(next) => return next,
         };
-        match self.recalled(command, effects.as_ref()) {
+        lease.served.begin(self.owner());
+        match self.recalled(command, effects) {
             Recall::Backend => {}
             Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, plain, rows)).await,
             Recall::Text(text) => self.replace_command(command, &text),
@@ -49,18 +50,18 @@ impl Client {
         let argument = self.argument_id();
         let effects_of = match (command, argument) {
             (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
-            _ => effects.unwrap_or_default(),
+            _ => effects.copied().unwrap_or_default(),
         };
         self.own_trackers = effects_of.may(Flags::SET_TRACKER) && lease.tracks();
+        self.session.begin(command, effects_of);
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
             let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
             return ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await);
         }
-        self.session.begin(command, effects_of);
         let option = self.argument().get(..2).and_then(|it| it.try_into().ok()).map(u16::from_le_bytes);
         let mut traffic = Traffic::default();
-        let relayed = self.relay(&mut lease, command, effects.as_ref(), prefix, &mut traffic).await;
+        let relayed = self.relay(&mut lease, command, effects, prefix, &mut traffic).await;
         self.count(&traffic, started);
         if let Err(broken) = relayed {
             return Box::pin(self.broken(lease, broken)).await;
@@ -69,7 +70,7 @@ impl Client {
             self.moved = false;
         }
         if !lease.tracks() {
-            self.keep_if_unreported(command, effects.as_ref());
+            self.keep_if_unreported(command, effects);
         }
         match (command, argument) {
             (Command::StmtClose, Some(id)) => self.session.observe_closed(id),

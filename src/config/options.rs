@@ -92,6 +92,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     limits.max_packet: Size(1 << 10, 1 << 30),
     limits.stall_timeout: time(SECOND..=DAY),
     limits.buffer: Size(4 << 10, 1 << 20),
+    limits.user_variables: Size(0, 1 << 20),
     auth.mode: AUTH_MODE,
     auth.remember: time(SECOND..=DAY),
     auth.remember_max: Whole(1, 1_000_000),

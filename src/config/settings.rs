@@ -186,6 +186,9 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// One relay buffer, in bytes; a busy client uses at most a few. Default 16 KiB; range 4 KiB to 1 MiB.
     pub buffer: usize,
+    /// How many bytes of user variables of one session are carried along; with more, it keeps its connection. Default
+    /// 64 KiB; range 0 to 1 MiB.
+    pub user_variables: usize,
 }
 
 /// Where the proxy gets its clients' passwords from.
@@ -322,7 +325,7 @@ impl Default for Scheduler {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_packet: 1 << 30, stall_timeout: Duration::from_secs(60), buffer: 16 << 10 }
+        Self { max_packet: 1 << 30, stall_timeout: Duration::from_secs(60), buffer: 16 << 10, user_variables: 64 << 10 }
     }
 }
 

@@ -5,6 +5,11 @@
 
 use std::fmt::Write;
 
+use bytes::Bytes;
+
+use super::user_variables;
+use crate::protocol::packet::column::text_row;
+
 /// The rows of an answer: values as text, `None` for NULL.
 pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -19,6 +24,13 @@ pub enum Ask {
     Schema,
     /// `FOUND_ROWS()`: more than there were rows, after `SQL_CALC_FOUND_ROWS`.
     FoundRows,
+    /// The values of these user variables, a row each: type, collation, value.
+    UserVariables {
+        /// Checked names, in lower case.
+        names: Vec<Box<str>>,
+        /// How many bytes of values the session may keep. With more, its backend must stay its own.
+        room: usize,
+    },
 }
 
 impl Ask {
@@ -29,6 +41,7 @@ impl Ask {
             Self::Warnings => "SHOW WARNINGS".to_owned(),
             Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
+            Self::UserVariables { names, room } => user_variables::question(names, *room),
             Self::Variables(names) => {
                 let mut text = "SELECT ".to_owned();
                 for (n, name) in names.iter().enumerate() {
@@ -39,6 +52,28 @@ impl Ask {
                 text.push_str(" LIMIT 1");
                 text
             }
+        }
+    }
+
+    /// The answer, from the column definitions and rows that the server sent.
+    #[must_use]
+    pub fn answer(&self, columns: &[Bytes], rows: &[Bytes]) -> Rows {
+        let fields = |row: &Bytes| text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect::<Vec<_>>();
+        let rows: Rows = rows.iter().map(fields).collect();
+        match self {
+            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows => rows,
+            Self::UserVariables { .. } => {
+                user_variables::describe(columns, rows.into_iter().next().unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether the session cannot keep what was answered, so that the backend must stay its own.
+    #[must_use]
+    pub fn binds(&self, rows: &Rows) -> bool {
+        match self {
+            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows => false,
+            Self::UserVariables { names, room } => user_variables::read(names, *room, rows).is_none(),
         }
     }
 }

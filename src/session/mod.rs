@@ -24,12 +24,12 @@
 //!   `LAST_INSERT_ID()`.
 //! - What none of these explains pins, and only a reset ends it.
 //!
-//! Known limits: a trigger, or a view that calls a stored function, may take a lock or write a user variable, and nobody
-//! sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so unseen code (`CALL`, `EXECUTE`, a
-//! function of somebody's own) pins. An ERR reports nothing: a variable that a trigger sets before its statement fails is
-//! learnt only if a later OK reports it. A sequence (MariaDB) that is drawn from by a column's DEFAULT or a trigger does
-//! not pin, so `LASTVAL()` must follow at once. Where a server's own default is `autocommit=0`, a session learns so from
-//! its first OK: an ERR before that does not pin.
+//! Known limits: a trigger, or a view that calls a stored function, may take a lock or write a user variable by other means than
+//! SET (which is reported), and nobody sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so
+//! unseen code (`CALL`, `EXECUTE`, a function of somebody's own) pins. An ERR reports nothing: a variable that a trigger
+//! sets before its statement fails is learnt only if a later OK reports it. A sequence (MariaDB) that is drawn from by a
+//! column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once. Where a server's own default is
+//! `autocommit=0`, a session learns so from its first OK: an ERR before that does not pin.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
@@ -44,6 +44,8 @@ mod restore;
 mod state;
 mod tally;
 mod turn;
+mod user_value;
+mod user_variables;
 mod variables;
 
 #[cfg(test)]
@@ -54,7 +56,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::protocol::packet::session_track::{Flavour, Told, Wishes};
-use crate::sql::{Flags, Mode, Multibyte, Plain, Word};
+use crate::sql::{Flags, Mentions, Mode, Multibyte, Plain, Word};
 
 pub use ask::{Ask, Followup, Rows};
 pub use memory::Memory;
@@ -62,6 +64,7 @@ pub use pin::{PinReason, PinSet};
 pub use recall::Recall;
 pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
+pub use user_variables::UserVariables;
 pub use variables::note_initial;
 
 use memory::Found;
@@ -85,6 +88,8 @@ pub struct Options {
     pub ignore_space: bool,
     /// The server's version: 80,017 is 8.0.17. 0: not known.
     pub version: u32,
+    /// How many bytes of user variables are carried along; with more, the session is pinned.
+    pub user_variables: usize,
 }
 
 impl Options {
@@ -103,6 +108,8 @@ pub struct Session {
     /// `None`: only the backend knows.
     last_insert_id: Option<u64>,
     memory: Memory,
+    /// `None`: it never had any.
+    user_variables: Option<Arc<UserVariables>>,
     wishes: Wishes,
     told: Told,
     /// The client changed the trackers; ours must be set again.
@@ -132,6 +139,8 @@ struct Rare {
     asks: Vec<Ask>,
     /// Variables to be asked for at the end of this turn.
     doubtful: Vec<Box<str>>,
+    /// User variables of the statement that is being prepared.
+    mentions: Option<Box<Mentions>>,
 }
 
 #[derive(Debug)]
@@ -140,6 +149,7 @@ struct Prepared {
     flags: Flags,
     first: Word,
     unreported: Vec<Box<str>>,
+    mentions: Option<Box<Mentions>>,
 }
 
 impl Session {
@@ -153,6 +163,7 @@ impl Session {
             pins: PinSet::EMPTY,
             last_insert_id: Some(0),
             memory: Memory::default(),
+            user_variables: None,
             wishes: Wishes::new(options.flavour()),
             told: Told::default(),
             rearm: false,
@@ -205,6 +216,7 @@ impl Session {
             last_insert_id: self.last_insert_id.unwrap_or(0),
             multi_statements: self.options.multi_statements,
             warned: self.warned,
+            user_variables: self.user_variables.clone(),
         }
     }
 
@@ -241,6 +253,7 @@ impl Session {
         if self.last_insert_id.is_none() {
             asks.push(Ask::Variables(vec!["last_insert_id".into()]));
         }
+        asks.extend(self.ask_user_variables());
         asks
     }
 

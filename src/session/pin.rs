@@ -35,7 +35,8 @@ reasons! {
     BackupStage => "backup_stage",
     /// `GET_LOCK()`. Ends when every lock provably taken by literal name was released so, at `RELEASE_ALL_LOCKS()`, at a reset.
     UserLock => "user_lock",
-    /// A user variable may have been written. Ends at a reset.
+    /// A user variable may have been written that cannot be carried: its name is not plain ASCII, there are too many, or the
+    /// values are too long or nothing that SQL can write. Ends at a reset.
     UserVariables => "user_variables",
     /// A temporary table may exist. Ends when every one created by plain name was dropped so, or at a reset.
     TemporaryTable => "temporary_table",

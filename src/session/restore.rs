@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::ask::quoted;
 use super::state::{Charset, State};
+use super::user_variables::{self, UserVariables};
 
 /// What a backend connection holds, or what a session wants it to hold.
 #[derive(Clone, Debug)]
@@ -22,13 +23,15 @@ pub struct BackendState {
     pub multi_statements: bool,
     /// Whether the list of warnings may hold something.
     pub warned: bool,
+    /// The user variables; `None`: there are none.
+    pub user_variables: Option<Arc<UserVariables>>,
 }
 
 impl BackendState {
     /// A connection that has just logged in or was reset, and has this state.
     #[must_use]
     pub fn fresh(state: Arc<State>, multi_statements: bool) -> Self {
-        Self { state, last_insert_id: 0, multi_statements, warned: false }
+        Self { state, last_insert_id: 0, multi_statements, warned: false, user_variables: None }
     }
 
     /// Whether a session that wants `to` finds everything as it wants it: the fast path, a few comparisons.
@@ -37,6 +40,7 @@ impl BackendState {
         Arc::ptr_eq(&self.state, &to.state)
             && self.last_insert_id == to.last_insert_id
             && self.multi_statements == to.multi_statements
+            && user_variables::same(self.user_variables.as_ref(), to.user_variables.as_ref())
             && !self.warned
     }
 }
@@ -122,12 +126,17 @@ pub fn plan(from: &BackendState, to: &BackendState) -> Plan {
         }
         _ => {}
     }
-    restore.set = set(from, charset, to);
+    let (user_variables, may_warn) =
+        user_variables::assignments(from.user_variables.as_deref(), to.user_variables.as_deref());
+    if may_warn {
+        restore.clear = Some(CLEAR);
+    }
+    restore.set = set(from, charset, to, &user_variables);
     if restore == Restore::default() { Plan::Nothing } else { Plan::Restore(restore) }
 }
 
-/// One `SET` that makes `to` of `from`, whose character sets are `charset` by now.
-fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<String> {
+/// One `SET` that makes `to` of `from`, whose character sets are `charset` by now; with these assignments to user variables.
+fn set(from: &BackendState, charset: &Charset, to: &BackendState, user_variables: &[String]) -> Option<String> {
     let mut text = String::new();
     let mut item = |args: std::fmt::Arguments<'_>| {
         text.push_str(if text.is_empty() { "SET " } else { ", " });
@@ -139,6 +148,9 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState) -> Option<Stri
     }
     if from.last_insert_id != to.last_insert_id {
         item(format_args!("@@session.last_insert_id={}", to.last_insert_id));
+    }
+    for assignment in user_variables {
+        item(format_args!("{assignment}"));
     }
     let (before, after) = (&from.state.spec().variables, &to.state.spec().variables);
     if !Arc::ptr_eq(&from.state, &to.state) {

@@ -4,7 +4,7 @@ use super::memory::{About, Found};
 use super::variables::{TRACKERS, linked};
 use super::{Ask, Followup, PinReason, PinSet, Prepared, Rare, Rows, Session};
 use crate::protocol::command::Command;
-use crate::sql::{Effects, Flags, Locking, Names, Plain, Word};
+use crate::sql::{Effects, Flags, Locking, Mentions, Names, Plain, Word};
 
 /// The turn at hand.
 #[derive(Debug)]
@@ -77,7 +77,6 @@ impl Turn {
 /// What a text may begin, and the pin for it.
 const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::RUNS_UNSEEN, PinReason::Call),
-    (Flags::WRITES_USER_VARIABLE, PinReason::UserVariables),
     (Flags::GET_LOCK, PinReason::UserLock),
     (Flags::CREATE_TEMPORARY, PinReason::TemporaryTable),
     (Flags::FLUSH_AND_LOCK, PinReason::GlobalReadLock),
@@ -150,7 +149,9 @@ impl Session {
         let statements = self.rare.as_ref().map_or(&[][..], |rare| &rare.statements);
         let known = statements.iter().find(|statement| statement.id == statement_id);
         // An id that we do not know: MariaDB's -1 is the last one, and it is in the union of all.
-        known.map_or_else(Effects::default, |statement| effects_of(statement.flags, statement.first))
+        known.map_or_else(Effects::default, |statement| {
+            effects_of(statement.flags, statement.first, statement.mentions.as_deref().copied().unwrap_or_default())
+        })
     }
 
     fn effects_of_all(&self) -> Effects {
@@ -160,7 +161,9 @@ impl Session {
             [statement] => statement.first,
             _ => Word::Other,
         };
-        effects_of(flags, first)
+        let mut mentions = Mentions::default();
+        rare.statements.iter().filter_map(|statement| statement.mentions.as_ref()).for_each(|it| mentions.join(it));
+        effects_of(flags, first, mentions)
     }
 
     fn note_effects(&mut self, effects: &Effects) {
@@ -178,6 +181,10 @@ impl Session {
             if !effects.unreported.is_empty() {
                 self.rare().doubtful = names(&effects.unreported);
             }
+            let mentions = (!effects.mentions.is_empty()).then(|| Box::new(effects.mentions));
+            if mentions.is_some() || self.rare.is_some() {
+                self.rare().mentions = mentions;
+            }
             return;
         }
         for (flags, reason) in BEGINNINGS {
@@ -185,6 +192,7 @@ impl Session {
                 self.pins.insert(*reason);
             }
         }
+        self.note_user_variables(effects);
         if effects.unreported.overflowed() {
             self.pins.insert(PinReason::Unexplained);
         }
@@ -267,7 +275,8 @@ impl Session {
         let (flags, first) = (self.turn.flags, self.turn.first);
         let rare = self.rare();
         let unreported = std::mem::take(&mut rare.doubtful);
-        rare.statements.push(Prepared { id: statement_id, flags, first, unreported });
+        let mentions = rare.mentions.take();
+        rare.statements.push(Prepared { id: statement_id, flags, first, unreported, mentions });
         self.pins.insert(PinReason::PreparedStatement);
         if !self.options.mariadb {
             // The list of warnings is the preparation's by now; how long it is we were not told.
@@ -330,6 +339,7 @@ impl Session {
                 self.rare().asks.retain(|other| other != ask);
                 self.note_schema(rows);
             }
+            Ask::UserVariables { names, room } => self.note_user_values(names, *room, rows.as_ref()),
             Ask::Variables(names) => {
                 self.rare().asks.retain(|other| other != ask);
                 let row = rows.and_then(|rows| rows.into_iter().next()).unwrap_or_default();
@@ -371,6 +381,7 @@ impl Session {
             !(rare.statements.is_empty()
                 && rare.asks.is_empty()
                 && rare.doubtful.is_empty()
+                && rare.mentions.is_none()
                 && [&rare.prepared, &rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
         };
         if !self.rare.as_deref().is_some_and(in_use) {
@@ -384,6 +395,6 @@ fn names(names: &Names) -> Vec<Box<str>> {
 }
 
 /// What a prepared statement may do: suspicions only, nothing is certain about it.
-fn effects_of(flags: Flags, first: Word) -> Effects {
-    Effects { flags, first_flags: flags, first, statements: 2, ..Effects::default() }
+fn effects_of(flags: Flags, first: Word, mentions: Mentions) -> Effects {
+    Effects { flags, first_flags: flags, first, statements: 2, mentions, ..Effects::default() }
 }

@@ -77,7 +77,7 @@ impl Hash {
 
 /// Whether a byte is one and the same character in every character set: not so the national letters of swe7, nor what
 /// sjis has in place of a backslash and a tilde.
-const fn means_the_same(byte: u8) -> bool {
+pub(super) const fn means_the_same(byte: u8) -> bool {
     byte < 0x80 && !matches!(byte, b'@' | b'[' | b'\\' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' | b'~')
 }
 

@@ -1,6 +1,6 @@
 //! What the lexer answers about one text.
 
-use super::{Flags, Word};
+use super::{Flags, Mentions, Word};
 
 /// What one text may do to its session, and what it exactly is where that is certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Effects {
     pub name: Option<u64>,
     /// Variables set as `@@name` without a scope, which MariaDB does not report. (Only with [`Mode::mariadb`](super::Mode).)
     pub unreported: Names,
+    /// The user variables that the text names. With [`Flags::WRITES_USER_VARIABLE`] it may write each of them.
+    pub mentions: Mentions,
 }
 
 impl Effects {

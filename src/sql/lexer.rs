@@ -28,7 +28,7 @@ pub struct Lexer {
     /// Where the current token began.
     start: u64,
     /// The first byte of a character of two was seen.
-    lead: bool,
+    pub(super) lead: bool,
     /// Inside `/*! .. */`.
     pub(super) executable: bool,
     /// The comment is an optimizer hint, in which quotes may hide its end.
@@ -37,8 +37,8 @@ pub struct Lexer {
     pub(super) odd_quotes: u8,
     /// The byte before, inside quotes and line comments of an executable comment.
     pub(super) tail: u8,
-    quote: Quote,
-    word: Buffer,
+    pub(super) quote: Quote,
+    pub(super) word: Buffer,
     /// Of the string at hand, where it is wanted.
     hash: Hash,
     number: Option<u64>,
@@ -55,6 +55,8 @@ pub(super) enum State {
     Colon,
     At,
     UserVariable,
+    /// After a user variable's closing quote: another one would belong to the name.
+    UserVariableEnd,
     Minus,
     MinusMinus,
     Slash,
@@ -71,8 +73,8 @@ pub(super) enum State {
 
 /// What is inside the current quotes.
 #[derive(Clone, Copy, Debug)]
-struct Quote {
-    mark: u8,
+pub(super) struct Quote {
+    pub(super) mark: u8,
     escapes: bool,
     hashes: bool,
     kind: QuoteKind,
@@ -82,7 +84,7 @@ struct Quote {
 enum QuoteKind {
     Text,
     Name,
-    /// The name of a user variable, whose token is out already.
+    /// The name of a user variable, whose token is out already, and so will be its name.
     Variable,
 }
 
@@ -156,7 +158,13 @@ impl Lexer {
             State::Number | State::Fraction => self.end_number(),
             State::Dot => self.emit(Kind::Punct(b'.'), self.at),
             State::Colon => self.emit(Kind::Punct(b':'), self.at),
-            State::At => self.emit(Kind::UserVariable, self.at),
+            State::At => {
+                self.emit(Kind::UserVariable, self.at);
+                self.rules.mention(b"");
+            }
+            State::UserVariable | State::UserVariableEnd => self.rules.mention(self.word.text()),
+            // Without an end: the server refuses the text.
+            State::Quoted | State::Escape if self.quote.kind == QuoteKind::Variable => self.rules.mention(b""),
             State::Minus => self.emit(Kind::Punct(b'-'), self.at),
             State::Slash => self.emit(Kind::Punct(b'/'), self.at),
             State::Star => self.emit(Kind::Punct(b'*'), self.at),
@@ -204,6 +212,7 @@ impl Lexer {
             State::Word => self.in_word(byte),
             State::Number | State::Fraction => self.in_number(byte),
             State::UserVariable => self.in_user_variable(byte),
+            State::UserVariableEnd => self.after_user_variable(byte),
             State::Quoted => self.in_quotes(byte),
             State::Escape => self.state = State::Quoted,
             State::Line => self.in_line(byte),
@@ -215,18 +224,8 @@ impl Lexer {
         }
     }
 
-    fn in_user_variable(&mut self, byte: u8) {
-        if self.is_doubtful(byte) {
-            self.rules.flag(Flags::OPAQUE);
-            self.state = State::Start;
-        } else if !(is_ident(byte) || byte == b'.') {
-            self.restart(byte);
-        }
-        self.lead |= self.mode.multibyte.leads(byte);
-    }
-
     /// White space in one character set, a letter in another.
-    fn is_doubtful(&self, byte: u8) -> bool {
+    pub(super) fn is_doubtful(&self, byte: u8) -> bool {
         self.mode.multibyte == Multibyte::Single && may_be_space(byte)
     }
 
@@ -237,7 +236,7 @@ impl Lexer {
             if byte < 0x80 && self.rules.is_unsure() {
                 self.rules.flag(Flags::OPAQUE);
             }
-            if self.state == State::Word || self.quote.kind == QuoteKind::Name {
+            if matches!(self.state, State::Word | State::UserVariable) || self.quote.kind != QuoteKind::Text {
                 self.word.push(byte);
             } else if self.quote.hashes {
                 self.hash.note(byte);
@@ -354,7 +353,7 @@ impl Lexer {
             match self.quote.kind {
                 QuoteKind::Text => self.emit(Kind::Text, self.at + 1),
                 QuoteKind::Name => self.emit(Kind::Name, self.at + 1),
-                QuoteKind::Variable => {}
+                QuoteKind::Variable => self.state = State::UserVariableEnd,
             }
             return;
         }
@@ -367,7 +366,7 @@ impl Lexer {
             }
         }
         self.lead = self.mode.multibyte.leads(byte);
-        if self.quote.kind == QuoteKind::Name {
+        if self.quote.kind != QuoteKind::Text {
             self.word.push(byte);
         } else if self.quote.hashes {
             self.hash.note(byte);
@@ -432,6 +431,7 @@ impl Lexer {
         if matches!(byte, b'\'' | b'"' | b'`') {
             self.open_quote(byte, QuoteKind::Variable);
         } else {
+            self.word.clear();
             self.state = State::UserVariable;
             self.step(byte);
         }

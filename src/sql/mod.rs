@@ -21,6 +21,7 @@ mod diagnostics;
 mod effects;
 mod flags;
 mod lexer;
+mod mentions;
 mod names;
 mod reword;
 mod rules;
@@ -36,6 +37,7 @@ pub use diagnostics::{GetDiagnostics, Item, get_diagnostics};
 pub use effects::{Effects, Kill, Locking, Names, Plain, Window};
 pub use flags::Flags;
 pub use lexer::{Lexer, effects, fuzz};
+pub use mentions::{Mention, Mentions};
 pub use reword::{Question, Reworded, reword};
 pub use word::Word;
 
@@ -91,7 +93,7 @@ impl Multibyte {
     }
 
     /// Whether `byte` may begin a character of two bytes.
-    pub(super) fn leads(self, byte: u8) -> bool {
+    pub(crate) fn leads(self, byte: u8) -> bool {
         match self {
             Self::No | Self::Single => false,
             Self::Big5 => matches!(byte, 0xa1..=0xf9),
@@ -101,7 +103,7 @@ impl Multibyte {
     }
 
     /// Whether `byte` may end a character of two bytes.
-    pub(super) fn trails(self, byte: u8) -> bool {
+    pub(crate) fn trails(self, byte: u8) -> bool {
         match self {
             Self::No | Self::Single => false,
             Self::Big5 => matches!(byte, 0x40..=0x7e | 0xa1..=0xfe),

@@ -61,6 +61,10 @@ pub(super) struct Rules {
     pub(super) changes_lexing: bool,
     /// A comment stands between the last token and the one to come.
     pub(super) commented: bool,
+    /// The user variable at hand is only assigned.
+    assigned: bool,
+    /// It was not named before.
+    fresh: bool,
 }
 
 /// The statement at hand.
@@ -84,6 +88,8 @@ pub(super) struct Statement {
     /// The last `@name` was an account's host.
     host: bool,
     pub(super) calls: Calls,
+    /// The last `@name` was behind INTO, or behind others that were.
+    into: bool,
 }
 
 impl Statement {
@@ -101,6 +107,7 @@ impl Statement {
             to: false,
             host: false,
             calls: Calls::new(),
+            into: false,
         }
     }
 }
@@ -118,6 +125,8 @@ impl Rules {
             unsure: false,
             changes_lexing: false,
             commented: false,
+            assigned: false,
+            fresh: false,
         }
     }
 
@@ -203,6 +212,9 @@ impl Rules {
             Kind::UserVariable => self.user_variable(token.start),
             Kind::Assign if self.statement.previous == Kind::UserVariable && !self.statement.host => {
                 self.flag(Flags::WRITES_USER_VARIABLE);
+                if self.fresh {
+                    self.found.mentions.last_is_assigned();
+                }
             }
             // A label: only statements that hold others have one.
             Kind::Punct(b':') if self.statement.index == 1 => self.flag(Flags::COMPOUND),
@@ -323,11 +335,22 @@ impl Rules {
         if statement.host {
             return;
         }
-        let into = statement.previous == Kind::Word && statement.previous_word == Word::Into;
+        let after_into = statement.previous == Kind::Word && statement.previous_word == Word::Into;
+        let into = after_into || (statement.into && statement.previous == Kind::Punct(b','));
+        statement.into = into;
+        let assigned = into || statement.first == Word::Get;
+        self.assigned = assigned || (statement.first == Word::Set && self.set.is_at_target());
         let writes = into || matches!(statement.first, Word::Load | Word::Get | Word::Call);
         self.flag(Flags::USER_VARIABLE);
         if writes {
             self.flag(Flags::WRITES_USER_VARIABLE);
+        }
+    }
+
+    /// The name of the user variable at hand, as far as it can be known.
+    pub(super) fn mention(&mut self, name: &[u8]) {
+        if !self.statement.host {
+            self.fresh = self.found.mentions.add(name, !self.assigned);
         }
     }
 

@@ -68,6 +68,11 @@ impl Set {
         self.part == Part::Accounts
     }
 
+    /// Whether a user variable would be what is assigned here.
+    pub(super) fn is_at_target(&self) -> bool {
+        self.part == Part::Target
+    }
+
     fn next_assignment(&mut self) {
         *self = Self { global: self.global, for_statement: self.for_statement, ..Self::new() };
     }

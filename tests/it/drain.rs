@@ -51,8 +51,8 @@ on_both!(a_drain_waits_for_what_is_open, |config| config.pool.max_connections = 
     running.send(Command::Query, b"SELECT SLEEP(0.5), 'done'").await;
     // What is merely kept can be had again.
     let mut pinned = t.client().await;
-    pinned.query("SET @a = 1").await.expect_ok();
-    t.until("myriad_pinned_clients", Some("user_variables"), 1.0).await;
+    pinned.query("DO GET_LOCK(DATABASE(), 0)").await.expect_ok();
+    t.until("myriad_pinned_clients", Some("user_lock"), 1.0).await;
     t.until("myriad_clients", Some("running"), 1.0).await;
 
     let draining = drain(&t).await;

@@ -31,3 +31,4 @@ mod sharing;
 mod state;
 mod support;
 mod unseen;
+mod uservars;

@@ -161,7 +161,7 @@ on_both!(
 on_both!(a_backend_that_was_reset_is_of_its_class_still, one_backend, |t| async move {
     let flags = CapabilityFlags::CLIENT_IGNORE_SPACE;
     let mut client = t.client_as(&t.app().with(flags)).await;
-    client.query("SET @pinned=1").await.expect_ok();
+    client.query("CREATE TEMPORARY TABLE pinned (n INT)").await.expect_ok();
     drop(client);
     t.until("myriad_resets_total", None, 1.0).await;
     let mut client = t.client_as(&t.app().with(flags)).await;

@@ -4,6 +4,7 @@ mod asks;
 mod diagnostics;
 mod pins;
 mod restores;
+mod user_variables;
 mod variables;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ const MYSQL: Options = Options {
     no_backslash_escapes: false,
     ignore_space: false,
     version: 90_704,
+    user_variables: 100,
 };
 const MARIA: Options = Options { mariadb: true, version: 101_119, ..MYSQL };
 
@@ -185,7 +187,7 @@ impl Stage {
             texts.push(ask.text());
             let rows = match &ask {
                 Ask::FoundRows => Some(vec![vec![Some(b"1".to_vec())]]),
-                Ask::Warnings => Some(vec![]),
+                Ask::Warnings | Ask::UserVariables { .. } => Some(vec![]),
                 Ask::Schema => {
                     let told = answers.iter().find(|(known, _)| *known == "schema");
                     told.map(|(_, schema)| vec![vec![schema.map(|schema| schema.as_bytes().to_vec())]])

@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::session::user_value::UserValue;
+use crate::session::user_variables::assignments;
 
 /// A server's session, as far as restores touch it. It reads only what a restore may be made of.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     schema: Option<Vec<u8>>,
     variables: BTreeMap<String, Option<Vec<u8>>>,
     last_insert_id: u64,
     multi_statements: bool,
     warned: bool,
+    /// User variables: what they were set to, and whether they were made NULL then.
+    user_variables: BTreeMap<String, (String, bool)>,
 }
 
 /// What no variable shows.
@@ -48,6 +52,7 @@ impl Model {
             last_insert_id: held.last_insert_id,
             multi_statements: held.multi_statements,
             warned: held.warned,
+            user_variables: held.user_variables.iter().flat_map(|all| all.assigned()).collect(),
         }
     }
 
@@ -93,6 +98,18 @@ impl Model {
             };
             let (collation, rest) = value(rest);
             self.names(&charset, collation.expect("a name"));
+            return rest;
+        }
+        if let Some(rest) = text.strip_prefix("@`") {
+            let (name, rest) = rest.split_once("`=").expect("an assignment");
+            let end = rest.find(", ").unwrap_or(rest.len());
+            let (value, rest) = rest.split_at(end);
+            if value == "NULL" {
+                self.user_variables.get_mut(name).expect("a type").1 = true;
+            } else {
+                self.user_variables.insert(name.into(), (value.into(), false));
+            }
+            self.user_variables.retain(|_, value| *value != ("_binary ''".into(), true));
             return rest;
         }
         let rest = text.strip_prefix("@@session.").expect("a session variable");
@@ -202,16 +219,48 @@ fn specs() -> impl Strategy<Value = StateSpec> {
     })
 }
 
-fn held() -> impl Strategy<Value = (StateSpec, u64, bool, bool)> {
-    (specs(), 0..3_u64, any::<bool>(), any::<bool>())
+type Held = (StateSpec, u64, bool, bool, Vec<(&'static str, usize)>);
+
+fn held() -> impl Strategy<Value = Held> {
+    let user_variable = (prop::sample::select(vec!["a", "b", "c d"]), 0..VALUES.len());
+    (specs(), 0..3_u64, any::<bool>(), any::<bool>(), prop::collection::vec(user_variable, 0..3))
+}
+
+/// User variables as servers tell them: kind, collation, value.
+const VALUES: [(&str, &str, Option<&[u8]>); 6] = [
+    ("signed", "binary", Some(b"5")),
+    ("signed", "binary", None),
+    ("double", "binary", Some(b"-0")),
+    ("text", "binary", Some(b"x")),
+    ("text", "utf8mb4_bin", None),
+    ("text", "utf8mb4_bin", Some("'\\\u{e9}, ".as_bytes())),
+];
+
+fn user_variables(all: &[(&str, usize)]) -> Option<Arc<UserVariables>> {
+    let mut variables = UserVariables::default();
+    for (name, value) in all {
+        let (kind, collation, value) = VALUES[*value];
+        variables.learn(name, UserValue::of(kind.as_bytes(), collation.as_bytes(), value));
+    }
+    (!all.is_empty()).then(|| Arc::new(variables))
+}
+
+impl UserVariables {
+    /// What the model makes of a backend with these.
+    fn assigned(&self) -> BTreeMap<String, (String, bool)> {
+        let (all, _) = assignments(None, Some(self));
+        let mut model = Model { user_variables: BTreeMap::new(), ..Model::default() };
+        all.iter().for_each(|text| model.query(&format!("SET {text}")));
+        model.user_variables
+    }
 }
 
 proptest! {
     #[test]
     fn a_plan_leads_where_it_should(from in held(), to in held()) {
         let interner = Interner::new();
-        let make = |(spec, last_insert_id, multi_statements, warned): (StateSpec, u64, bool, bool)| BackendState {
-            state: interner.intern(spec), last_insert_id, multi_statements, warned,
+        let make = |(spec, last_insert_id, multi_statements, warned, users): Held| BackendState {
+            state: interner.intern(spec), last_insert_id, multi_statements, warned, user_variables: user_variables(&users),
         };
         let (from, to) = (make(from), BackendState { warned: false, ..make(to) });
         let mut model = Model::of(&from);
