@@ -28,7 +28,9 @@ impl Client {
             sound = Box::pin(lease.arm_trackers()).await.is_ok();
         }
         if self.registered.entry.runs_nothing().await && sound {
-            sound = Box::pin(absorb_kill(&mut lease)).await;
+            // What absorbs a kill is a statement too: what it would wipe out is saved first.
+            sound = Box::pin(self.pay(&mut lease)).await && Box::pin(absorb_kill(&mut lease)).await;
+            self.session.overrun();
         }
         if !sound {
             lease.discard(CloseReason::Lost);

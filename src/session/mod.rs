@@ -277,6 +277,11 @@ impl Session {
         self.memory.answered(plain);
     }
 
+    /// A statement of the proxy's own has run on the backend, after the questions of [`Session::owes`].
+    pub fn overrun(&mut self) {
+        self.memory.left();
+    }
+
     /// COM_PING was answered without the backend.
     pub fn pinged(&mut self) {
         self.memory.observe_other(true);

@@ -64,6 +64,24 @@ on_both!(the_id_is_the_one_in_the_greeting, |t| async move {
     assert_eq!(killer.one("SELECT 1").await, "1");
 });
 
+on_both!(a_killed_statement_leaves_its_warnings, |t| async move {
+    let (mut victim, mut killer) = (t.client().await, t.client().await);
+    let (mut direct, mut executioner) = (t.direct(&t.app()).await, t.direct(&t.app()).await);
+    let id = victim.id;
+    let counts = "SELECT ROW_COUNT() AS n, @@error_count, @@warning_count";
+    for question in ["SHOW WARNINGS", "SHOW ERRORS LIMIT 1", counts, "SHOW COUNT(*) WARNINGS"] {
+        victim.send(Command::Query, sleep(&t).as_bytes()).await;
+        t.until_runs(&sleep(&t), true).await;
+        killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
+        let killed = victim.reply(Command::Query).await.unwrap();
+        direct.send(Command::Query, sleep(&t).as_bytes()).await;
+        t.until_runs(&sleep(&t), true).await;
+        executioner.query(&format!("KILL QUERY {}", direct.id)).await.expect_ok();
+        assert_eq!(killed.raw, direct.reply(Command::Query).await.unwrap().raw);
+        assert_eq!(victim.query(question).await.raw, direct.query(question).await.raw, "{question}");
+    }
+});
+
 on_both!(a_killed_connection_is_gone, |t| async move {
     let mut killer = t.client().await;
     for form in ["KILL", "kill connection", "/* now */ KILL /* this */ CONNECTION", "COM_PROCESS_KILL"] {

@@ -29,7 +29,6 @@ const QUESTIONS: &[&str] = &[
     "select row_count ( ) n, 2 'm', found_rows()",
     "SELECT ROW_COUNT( /* mine */ ) -- indeed",
     "SELECT (ROW_COUNT())",
-    "SELECT `ROW_COUNT`()",
     "SELECT ROW_COUNT() + 1, -ROW_COUNT(), CONCAT('`', ROW_COUNT(), '`')",
     "SELECT IF(ROW_COUNT() > 1, 'many', 'few'), CASE WHEN ROW_COUNT() = 2 THEN 'two' ELSE ROW_COUNT() END",
     "(SELECT ROW_COUNT())",
