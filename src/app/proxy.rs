@@ -19,13 +19,13 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Openings, Proven, Settings};
+use crate::client::{Door, Openings, Proven, Remembered, Settings};
 use crate::config::{Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
 use crate::pool::{Pool, Server};
 use crate::protocol::auth::rsa::Keys;
-use crate::session::Interner;
+use crate::session::{Interner, Texts};
 
 /// Why a proxy could not start.
 #[derive(Debug, thiserror::Error)]
@@ -178,6 +178,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         server,
         &config.backend,
         config.limits.buffer,
+        config.pool.prepared_statements,
         Arc::clone(&interner),
         Arc::clone(metrics),
     )?);
@@ -194,6 +195,8 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         pool,
         connector,
         interner,
+        texts: Texts::default(),
+        remembered: Remembered::default(),
         proven: Proven::default(),
         openings: Openings::default(),
         metrics: Arc::clone(metrics),

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::kill::Thread;
 use super::query::append_command;
-use super::{Loan, QueryError};
+use super::{Loan, Prepared, QueryError};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -40,6 +40,8 @@ pub struct Backend {
     pub erased: BTreeSet<Box<str>>,
     /// What the session that used it last would miss if another one took over.
     pub loan: Option<Arc<Loan>>,
+    /// The statements that it has prepared.
+    pub prepared: Prepared,
 }
 
 /// Whose statements a backend has run since it logged in or was reset. Code that is not seen, such as a trigger, may have

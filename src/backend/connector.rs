@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::facts::{Collation, Settings};
 use super::kill::Threads;
-use super::{Account, Backend, Class, OpenError, QueryError, Served, ServerFacts};
+use super::{Account, Backend, Class, OpenError, Prepared, QueryError, Served, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
@@ -39,6 +39,7 @@ pub struct Connector {
     connect_timeout: Duration,
     keepalive: Duration,
     buffer: usize,
+    prepared_statements: usize,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tls_wish: TlsWish,
     init_sql: Arc<[String]>,
@@ -57,7 +58,8 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// A connector to `endpoint`; `buffer` is the size of a relay buffer in bytes.
+    /// A connector to `endpoint`; `buffer` is the size of a relay buffer in bytes, `prepared_statements` how many of them
+    /// a connection keeps.
     ///
     /// # Errors
     /// If the settings for TLS cannot be used.
@@ -65,6 +67,7 @@ impl Connector {
         endpoint: Endpoint,
         settings: &config::Backend,
         buffer: usize,
+        prepared_statements: usize,
         interner: Arc<Interner>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, TlsError> {
@@ -85,6 +88,7 @@ impl Connector {
             connect_timeout: settings.connect_timeout,
             keepalive: settings.keepalive,
             buffer,
+            prepared_statements,
             tls,
             tls_wish,
             init_sql: settings.init_sql.iter().flatten().cloned().collect(),
@@ -247,6 +251,7 @@ impl Connector {
             served: Served::Nobody,
             erased: BTreeSet::new(),
             loan: None,
+            prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
         Ok(backend)

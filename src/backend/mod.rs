@@ -15,6 +15,7 @@ mod globals;
 mod kill;
 mod loan;
 mod opening;
+mod prepared;
 mod query;
 mod restore;
 
@@ -27,5 +28,6 @@ pub use facts::{Collation, ServerFacts, Settings};
 pub use globals::{GlobalChanges, Globals, GlobalsWatch};
 pub use loan::{Answer, Loan, Settlement};
 pub use opening::Opening;
+pub use prepared::{Prepared, Wanted};
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;

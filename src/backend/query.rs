@@ -132,7 +132,8 @@ impl Backend {
     }
 
     async fn exchange(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
-        let mut out = BytesMut::with_capacity(HEADER + 1 + argument.len());
+        let mut out = self.prepared.closes();
+        out.reserve(HEADER + 1 + argument.len());
         append_command(&mut out, command, argument);
         self.stream.write_all(&out).await?;
         self.stream.flush().await?;

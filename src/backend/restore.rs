@@ -76,5 +76,6 @@ impl Backend {
         self.loan = None;
         self.served = Served::Nobody;
         self.erased.clear();
+        self.prepared.clear();
     }
 }

@@ -37,7 +37,7 @@ impl Client {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
-                    let prefix = self.erasure(&lease, command, effects);
+                    let prefix = self.erasure(&lease, effects);
                     return Ok((lease, prefix));
                 }
                 None => match self.wait_for_lease().await? {
@@ -48,8 +48,10 @@ impl Client {
                     }
                 },
             };
-            self.moved = lease.kind() != LeaseKind::Own;
-            if self.moved {
+            // Until a statement of its own has run there, what the last one left is somebody else's.
+            let of_others = lease.kind() != LeaseKind::Own;
+            self.moved |= of_others;
+            if of_others {
                 let mut whole = Box::pin(self.move_on()).await;
                 if self.session.pins().contains(PinReason::UserVariables) {
                     // They could not be kept here, so their backend was kept for the session.
@@ -104,15 +106,9 @@ impl Client {
     /// Whether the command names a user variable that this session never had, on a backend where others have been: then
     /// only a reset makes sure that it finds nothing of theirs.
     fn must_be_clean(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> bool {
-        let of_statement;
-        let effects = match command {
-            Command::Query | Command::StmtPrepare => effects,
-            Command::StmtExecute | Command::StmtBulkExecute => {
-                of_statement = self.session.effects_of(self.argument_id().unwrap_or_default());
-                Some(&of_statement)
-            }
-            _ => return false,
-        };
+        if !matches!(command, Command::Query | Command::StmtPrepare | Command::StmtExecute) {
+            return false;
+        }
         let of_others = lease.state.user_variables.as_deref();
         let there = |name: &str| lease.erased.contains(name) || of_others.is_some_and(|all| all.has(name));
         lease.served.others(self.owner())
@@ -143,18 +139,12 @@ impl Client {
 
     /// What makes NULL of the user variables that this session never had, on a backend that it cannot leave for a reset.
     /// (If code of its own ran that was not seen, they are more likely its own.)
-    fn erasure(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> Prefix {
+    fn erasure(&self, lease: &Lease<Server>, effects: Option<&Effects>) -> Prefix {
         let unseen: PinSet = [PinReason::Unexplained, PinReason::Call].into_iter().collect();
         if !lease.served.others(self.owner()) || self.session.pins().intersects(unseen) {
             return Prefix::default();
         }
-        let erasure = match command {
-            Command::StmtExecute | Command::StmtBulkExecute => {
-                let id = self.argument_id().unwrap_or_default();
-                self.session.erasure(&self.session.effects_of(id))
-            }
-            _ => effects.and_then(|effects| self.session.erasure(effects)),
-        };
+        let erasure = effects.and_then(|effects| self.session.erasure(effects));
         erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql))
     }
 

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use super::packets;
 use super::reply::{self, Fault};
 use super::serve::Client;
-use super::turn::Next;
+use super::turn::{Next, Task};
 use crate::metrics::Goodbye;
 use crate::protocol::command::{Command, ReplyKind};
 use crate::sql::{self, Effects};
@@ -21,12 +21,14 @@ impl Client {
             Command::ChangeUser => Box::pin(self.change_user()).await,
             Command::ResetConnection => self.reset().await,
             Command::ProcessKill => self.process_kill().await,
-            Command::Query | Command::StmtPrepare => self.text(command).await,
-            Command::StmtClose | Command::StmtSendLongData if self.lease.is_none() && self.is_whole() => {
-                // Whoever has no backend has no statement either, and nobody waits for an answer.
-                self.consume_command();
-                ControlFlow::Continue(())
-            }
+            Command::Query => self.text().await,
+            Command::StmtPrepare => Box::pin(self.prepare()).await,
+            Command::StmtExecute => self.execute().await,
+            Command::StmtSendLongData => Box::pin(self.long_data()).await,
+            Command::StmtFetch => Box::pin(self.fetch()).await,
+            Command::StmtReset => Box::pin(self.reset_statement()).await,
+            Command::StmtClose => self.close_statement().await,
+            Command::StmtBulkExecute => self.answer_fault(&self.no_bulk_execute()).await,
             Command::Unknown(_)
             | Command::Sleep
             | Command::Connect
@@ -41,18 +43,16 @@ impl Client {
         }
     }
 
-    /// A command that is a text: read before it is sent if it is all there, else as it goes.
-    async fn text(&mut self, command: Command) -> Next {
+    /// A text: read before it is sent if it is all there, else as it goes.
+    async fn text(&mut self) -> Next {
         if !self.is_whole() {
-            return self.turn(command, None).await;
+            return self.turn(Command::Query, None).await;
         }
         let effects = sql::effects(self.argument(), self.session.mode());
-        if command == Command::Query
-            && let Some(kill) = effects.kill
-        {
+        if let Some(kill) = effects.kill {
             return Box::pin(self.kill(kill)).await;
         }
-        self.turn(command, Some(&effects)).await
+        self.turn_of(Task::new(Command::Query, Some(effects))).await
     }
 
     async fn ping(&mut self) -> Next {

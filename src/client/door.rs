@@ -11,13 +11,14 @@ use tokio_util::task::TaskTracker;
 
 use super::opening::Openings;
 use super::registry::Registry;
+use super::remember::Remembered;
 use super::users::Users;
 use crate::backend::Connector;
 use crate::config::{Config, PoolMode};
 use crate::metrics::Metrics;
 use crate::pool::{Pool, Server};
 use crate::protocol::auth::rsa::Keys;
-use crate::session::Interner;
+use crate::session::{Interner, Texts};
 
 /// What all clients of one proxy share: built once, read only.
 pub struct Door {
@@ -31,6 +32,10 @@ pub struct Door {
     pub connector: Arc<Connector>,
     /// Session states.
     pub interner: Arc<Interner>,
+    /// Texts of prepared statements.
+    pub texts: Texts,
+    /// Answers to COM_STMT_PREPARE.
+    pub remembered: Remembered,
     /// States that a server has accepted as a whole.
     pub proven: Proven,
     /// What new sessions begin with.
@@ -112,6 +117,8 @@ pub struct Settings {
     pub buffer: usize,
     /// `limits.user_variables`, in bytes
     pub user_variables: usize,
+    /// `limits.max_prepared_statements`
+    pub max_statements: usize,
     /// `pool.mode` is `session`
     pub session_mode: bool,
     /// `log.connections`
@@ -133,6 +140,7 @@ impl Settings {
             stall_timeout: config.limits.stall_timeout,
             buffer: config.limits.buffer,
             user_variables: config.limits.user_variables,
+            max_statements: config.limits.max_prepared_statements,
             session_mode: config.pool.mode == PoolMode::Session,
             log_connections: config.log.connections,
         }

@@ -56,6 +56,7 @@ impl Client {
         self.status = facts.map(|facts| facts.status).unwrap_or_default();
         self.consume_command();
         self.show_pins();
+        self.show_statements();
         if self.is_pinned() {
             self.lease = Some(lease);
         } else {
@@ -104,10 +105,11 @@ impl Client {
                 door.metrics.client.logins.get(LoginResult::Ok).inc();
                 self.registered.entry.logged_in(Arc::clone(&guest.user));
                 self.class = Class::new(Arc::clone(&guest.account), guest.capabilities);
-                self.session = login::session(&door, &guest);
+                self.session = login::session(&door, &guest).after(&self.session);
                 self.guest = guest;
                 self.kept = door.settings.session_mode.then_some("session_mode");
                 self.show_pins();
+                self.show_statements();
                 ControlFlow::Continue(())
             }
             Ok(Err(turned)) => {

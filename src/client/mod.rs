@@ -7,6 +7,7 @@
 mod borrow;
 mod command;
 mod door;
+mod execute;
 mod kill;
 mod killer;
 mod lend;
@@ -15,15 +16,19 @@ mod local;
 mod login;
 mod opening;
 mod packets;
+mod prepare;
 mod recall;
 pub mod registry;
+mod remember;
 pub mod reply;
 mod serve;
 mod settle;
 mod state;
+mod statements;
 mod turn;
 pub mod users;
 mod watch;
 
 pub use door::{Door, Proven, Settings};
 pub use opening::Openings;
+pub use remember::Remembered;

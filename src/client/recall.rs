@@ -21,10 +21,6 @@ impl Client {
         let id = self.registered.entry.id;
         match (command, effects) {
             (Command::Query, Some(effects)) => self.session.recall(self.argument(), effects, id),
-            (Command::StmtPrepare, Some(effects)) => self.session.recall_number(self.argument(), effects, id),
-            (Command::StmtExecute, _) => {
-                self.argument_id().map_or(Recall::Backend, |statement| self.session.recall_execute(statement))
-            }
             _ => Recall::Backend,
         }
     }

@@ -4,11 +4,12 @@ use bytes::BytesMut;
 
 use crate::backend;
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
-use crate::protocol::frame::packet_with;
+use crate::protocol::frame::{HEADER, Header, packet_with};
 use crate::protocol::packet::column::put_text_row;
 use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
+use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::packet::session_track::Change;
 use crate::protocol::wire::put_lenenc_int;
 
@@ -138,6 +139,40 @@ pub enum Fault {
         /// ROW_COUNT() and kin.
         what: &'static str,
     },
+    /// An id of a prepared statement that the client does not have.
+    #[error("Unknown prepared statement handler ({id}) given to {asker}")]
+    UnknownStatement {
+        /// As given.
+        id: u32,
+        /// Which part of the server says so.
+        asker: &'static str,
+    },
+    /// COM_STMT_FETCH of a statement that has no cursor.
+    #[error("The statement ({id}) has no open cursor{}", if *mariadb { "" } else { "." })]
+    NoCursor {
+        /// As given.
+        id: u32,
+        /// MariaDB's words.
+        mariadb: bool,
+    },
+    /// A command about a prepared statement that does not name one.
+    #[error("Malformed communication packet{}", if *mariadb { "" } else { "." })]
+    Malformed {
+        /// MariaDB's words.
+        mariadb: bool,
+    },
+    /// COM_STMT_BULK_EXECUTE, which no client was offered.
+    #[error("This command is not supported in the prepared statement protocol yet")]
+    NoBulkExecute,
+    /// `limits.max_prepared_statements`, in the server's words.
+    #[error("Can't create more than max_prepared_stmt_count statements (current value: {limit})")]
+    TooManyStatements {
+        /// The setting.
+        limit: usize,
+    },
+    /// Long data could not be delivered.
+    #[error("Incorrect arguments to mysqld_stmt_send_long_data")]
+    LostLongData,
     /// A session killed itself.
     #[error("Query execution was interrupted")]
     Interrupted,
@@ -170,6 +205,12 @@ impl Fault {
             Self::UnknownCommand => (1047, *b"08S01"),
             Self::UnknownThread { .. } => (1094, *b"HY000"),
             Self::NotOwner { .. } => (1095, *b"HY000"),
+            Self::UnknownStatement { .. } => (1243, *b"HY000"),
+            Self::NoCursor { .. } => (1421, *b"HY000"),
+            Self::Malformed { .. } => (1835, *b"HY000"),
+            Self::NoBulkExecute => (1295, *b"HY000"),
+            Self::TooManyStatements { .. } => (1461, *b"42000"),
+            Self::LostLongData => (1210, *b"HY000"),
             Self::Interrupted => (1317, *b"70100"),
             Self::Killed => (3169, *b"HY000"),
             Self::Shutdown => (1053, *b"08S01"),
@@ -201,6 +242,33 @@ pub fn welcome(out: &mut BytesMut, seq: u8, status: StatusFlags, schema: Option<
     }
     let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.with_changes(schema.is_some(), &change).encode(out, client_tracks));
+}
+
+/// Appends the answer to COM_STMT_PREPARE: as the server wrote it (in the new dialect), with another id.
+pub fn prepared(out: &mut BytesMut, raw: &[u8], id: u32, client: CapabilityFlags, status: StatusFlags) {
+    let mut rest = raw;
+    let (mut seq, mut first, mut blocks) = (1, true, [0_u16; 2]);
+    let old = !client.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    while let Some(header) = Header::parse(rest) {
+        let payload = rest.get(HEADER..HEADER + header.len).unwrap_or_default();
+        rest = rest.get(HEADER + header.len..).unwrap_or_default();
+        if std::mem::take(&mut first) {
+            let Ok(ok) = PrepareOk::parse(payload) else { return };
+            blocks = [ok.params, ok.columns];
+            let at = out.len() + HEADER;
+            seq = packet_with(out, seq, |out| out.extend_from_slice(payload));
+            if let Some(place) = out.get_mut(at..).and_then(|payload| payload.get_mut(PrepareOk::ID_AT)) {
+                place.copy_from_slice(&id.to_le_bytes());
+            }
+            continue;
+        }
+        seq = packet_with(out, seq, |out| out.extend_from_slice(payload));
+        let Some(left) = blocks.iter_mut().find(|left| **left > 0) else { return };
+        *left -= 1;
+        if *left == 0 && old {
+            seq = packet_with(out, seq, |out| EofPacket { warnings: 0, status }.encode(out));
+        }
+    }
 }
 
 /// Appends a result set in text: as the server answered, with other rows.

@@ -55,8 +55,10 @@ pub(super) struct Client {
     /// The command under way sets trackers: for its turn the backend's are the client's own, so that the server tells
     /// what it would tell the client, and has the client's settings when it is asked for them.
     pub(super) own_trackers: bool,
-    /// The last command was answered by an error.
-    pub(super) failed: bool,
+    /// The last command was answered by this error; 0: by none.
+    pub(super) error: u16,
+    /// How many prepared statements the metrics know of.
+    pub(super) shown_statements: u32,
     /// How often another user took this connection over: what an earlier one left is not this one's own.
     pub(super) tenancy: u32,
     /// How many changes of users have failed on this connection.
@@ -150,7 +152,8 @@ async fn enter(
         foreign_schema: false,
         moved: false,
         own_trackers: false,
-        failed: false,
+        error: 0,
+        shown_statements: 0,
         tenancy: 0,
         failed_changes: 0,
         command_sent: true,
@@ -344,8 +347,22 @@ impl Client {
         self.shown = now;
     }
 
+    /// Shows the metrics how many statements it has prepared.
+    pub(super) fn show_statements(&mut self) {
+        self.show_as_statements(self.session.statement_count());
+    }
+
+    fn show_as_statements(&mut self, now: usize) {
+        let now = u32::try_from(now).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.shown_statements, now);
+        if now != before {
+            self.door.metrics.session.statements.add(i64::from(now) - i64::from(before));
+        }
+    }
+
     async fn leave(mut self) {
         self.show(PinSet::EMPTY, None);
+        self.show_as_statements(0);
         self.forget_backend().await;
     }
 

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use super::execute::Serving;
+use super::remember::may_redefine;
 use super::reply::Fault;
 use super::serve::Client;
 use super::watch::Watch;
@@ -11,7 +13,8 @@ use crate::metrics::{ClientState, CloseReason, Direction, Goodbye};
 use crate::pool::{Lease, Server};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
-use crate::relay::{self, Broken, Channel, Dialect, Order, Traffic};
+use crate::protocol::packet::prepare::PrepareOk;
+use crate::relay::{self, Broken, Channel, Dialect, Front, Order, Traffic};
 use crate::session::Recall;
 use crate::sql::{Effects, Flags, Word};
 
@@ -21,39 +24,75 @@ pub(super) type Next = ControlFlow<Goodbye>;
 /// How long the reply to a client that is gone is still read, so that its backend may live on.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// A command to be relayed.
+pub(super) struct Task {
+    pub(super) command: Command,
+    /// What its text does; none if the text is still on its way.
+    pub(super) effects: Option<Effects>,
+    /// What goes in front of it.
+    pub(super) prefix: Prefix,
+    /// What its own front becomes.
+    pub(super) front: Option<Front>,
+    /// The prepared statement that it is about.
+    pub(super) statement: Option<Serving>,
+}
+
+impl Task {
+    /// A command as it came. In a box: futures hold only a pointer to it.
+    pub(super) fn new(command: Command, effects: Option<Effects>) -> Box<Self> {
+        Box::new(Self { command, effects, prefix: Prefix::default(), front: None, statement: None })
+    }
+}
+
+/// What passed by in a turn.
+pub(super) struct Passed {
+    /// The id that a preparation has used up, and what the server said of it.
+    pub(super) prepared: Option<(u32, Option<PrepareOk>)>,
+    /// What a text does that was read only then.
+    pub(super) late: Option<Box<Effects>>,
+}
+
 impl Client {
     /// Relays the command at the buffer's front. `effects` is what its text does; none if the text is still on its way.
-    pub(super) async fn turn(&mut self, command: Command, effects: Option<&Effects>) -> Next {
-        let (mut lease, prefix) = match self.restored(command, effects).await {
+    pub(super) fn turn(&mut self, command: Command, effects: Option<&Effects>) -> impl Future<Output = Next> {
+        self.turn_of(Task::new(command, effects.copied()))
+    }
+
+    /// The same, of a task.
+    pub(super) async fn turn_of(&mut self, mut task: Box<Task>) -> Next {
+        let (mut lease, prefix) = match self.restored(task.command, task.effects.as_ref()).await {
             Ok(ready) => ready,
             Err(next) => return next,
         };
-        lease.served.begin(self.owner());
-        match self.recalled(command, effects) {
+        match self.recalled(task.command, task.effects.as_ref()) {
             Recall::Backend => {}
             Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, plain, rows)).await,
-            Recall::Text(text) => self.replace_command(command, &text),
+            Recall::Text(text) => self.replace_command(task.command, &text),
             Recall::Lost(what) => return Box::pin(self.refuse(lease, what)).await,
         }
         if self.moved
-            && command == Command::Query
-            && effects.is_none()
+            && task.command == Command::Query
+            && task.effects.is_none()
             && Box::pin(lease.query("SELECT 1")).await.is_err()
         {
             // A text that is not read yet may ask about the statement before it: another session's must be gone.
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: "the server hung up".into() }).await;
         }
+        task.prefix = prefix;
+        self.run(lease, &mut task).await
+    }
+
+    /// Relays the command at the buffer's front to this backend.
+    pub(super) async fn run(&mut self, mut lease: Lease<Server>, task: &mut Task) -> Next {
+        let command = task.command;
+        lease.served.begin(self.owner());
         self.gauge.enter(ClientState::Running);
         let started = Instant::now();
         self.registered.entry.runs_on(lease.thread_id);
-        let argument = self.argument_id();
-        let effects_of = match (command, argument) {
-            (Command::StmtExecute, Some(id)) => self.session.effects_of(id),
-            _ => effects.copied().unwrap_or_default(),
-        };
-        self.own_trackers = effects_of.may(Flags::SET_TRACKER) && lease.tracks();
-        self.session.begin(command, effects_of);
+        let may = |flags| task.effects.as_ref().is_some_and(|effects| effects.may(flags));
+        self.own_trackers = may(Flags::SET_TRACKER) && lease.tracks();
+        self.session.begin(command, task.effects.unwrap_or_default());
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
             let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
@@ -61,21 +100,33 @@ impl Client {
         }
         let option = self.argument().get(..2).and_then(|it| it.try_into().ok()).map(u16::from_le_bytes);
         let mut traffic = Traffic::default();
-        let relayed = self.relay(&mut lease, command, effects, prefix, &mut traffic).await;
+        let relayed = self.relay(&mut lease, task, &mut traffic).await;
         self.count(&traffic, started);
-        if let Err(broken) = relayed {
-            return Box::pin(self.broken(lease, broken)).await;
-        }
+        let passed = match relayed {
+            Ok(passed) => passed,
+            Err(broken) => {
+                if task.effects.as_ref().is_none_or(may_redefine) {
+                    self.door.remembered.forget();
+                }
+                return Box::pin(self.broken(lease, broken)).await;
+            }
+        };
         if matches!(command, Command::Query | Command::StmtExecute) {
             self.moved = false;
         }
         if !lease.tracks() {
-            self.keep_if_unreported(command, effects);
+            self.keep_if_unreported(command, task.effects.as_ref());
         }
-        match (command, argument) {
-            (Command::StmtClose, Some(id)) => self.session.observe_closed(id),
-            (Command::SetOption, _) if !self.failed => self.session.observe_option(option == Some(0)),
-            _ => {}
+        if command == Command::SetOption && self.error == 0 {
+            self.session.observe_option(option == Some(0));
+        }
+        if command == Command::StmtPrepare {
+            self.prepared_privately(&mut lease, passed);
+        }
+        let unclean = task.statement.as_ref().is_some_and(|serving| self.served(&mut lease, command, serving));
+        if unclean && !Box::pin(self.clean(&mut lease, task)).await {
+            lease.discard(CloseReason::Lost);
+            return ControlFlow::Break(Goodbye::BackendLost);
         }
         self.after(lease).await
     }
@@ -96,7 +147,7 @@ impl Client {
             effects.statements == 1 && (reads || writes) && !effects.may(changes)
         };
         let shared = match command {
-            Command::Query | Command::StmtPrepare => effects.is_some_and(harmless),
+            Command::Query | Command::StmtExecute => effects.is_some_and(harmless),
             Command::InitDb | Command::SetOption => false,
             _ => true,
         };
@@ -109,43 +160,54 @@ impl Client {
     async fn relay(
         &mut self,
         lease: &mut Lease<Server>,
-        command: Command,
-        effects: Option<&Effects>,
-        prefix: Prefix,
+        task: &mut Task,
         traffic: &mut Traffic,
-    ) -> Result<(), Broken> {
-        let dialect = Dialect {
+    ) -> Result<Passed, Broken> {
+        let dialect = self.dialect(lease);
+        let (command, effects) = (task.command, task.effects.as_ref());
+        let prefix = std::mem::take(&mut task.prefix);
+        let mut bytes = lease.prepared.closes();
+        bytes.unsplit(prefix.bytes);
+        let order = Order {
+            prefix: bytes,
+            prefix_replies: prefix.replies,
+            front: task.front.take(),
+            reply: command.reply(),
+            max_packet: self.door.settings.max_packet,
+            stall: self.door.settings.stall_timeout,
+            patience: PATIENCE,
+        };
+        let prepares = (command == Command::StmtPrepare).then(|| self.session.next_statement_id());
+        let backend = &mut **lease;
+        let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
+        let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
+        let mut watch =
+            Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
+        watch.prepares = prepares.map(|id| (id, None));
+        let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
+        self.command_sent = watch.is_sent();
+        self.error = watch.error();
+        let passed = Passed { prepared: watch.prepares.take(), late: watch.late.take() };
+        relayed.map(|()| passed)
+    }
+
+    /// What this client and this backend agreed on with us.
+    pub(super) fn dialect(&self, lease: &Lease<Server>) -> Dialect {
+        Dialect {
             client_deprecates_eof: self.guest.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
             backend_deprecates_eof: lease.deprecates_eof(),
             client_tracks: self.tracks(),
             backend_tracks: lease.tracks(),
             mariadb: self.session.mode().mariadb,
             status: self.status,
-        };
-        let order = Order {
-            prefix: prefix.bytes,
-            prefix_replies: prefix.replies,
-            reply: command.reply(),
-            max_packet: self.door.settings.max_packet,
-            stall: self.door.settings.stall_timeout,
-            patience: PATIENCE,
-        };
-        let backend = &mut **lease;
-        let mut client = Channel { stream: &mut self.stream, buffer: &mut self.buffer };
-        let mut server = Channel { stream: &mut backend.stream, buffer: &mut backend.buffer };
-        let mut watch =
-            Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
-        let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
-        self.command_sent = watch.is_sent();
-        self.failed = watch.has_failed();
-        relayed
+        }
     }
 
     pub(super) fn count_from_client(&self, n: usize) {
         self.door.metrics.relay.bytes.get(Direction::FromClients).inc_by(n as u64);
     }
 
-    fn count(&mut self, traffic: &Traffic, started: Instant) {
+    pub(super) fn count(&mut self, traffic: &Traffic, started: Instant) {
         self.turns += 1;
         let relay = &self.door.metrics.relay;
         relay.turns.inc();

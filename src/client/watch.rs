@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 
 use super::Door;
+use super::remember::may_redefine;
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
@@ -20,6 +21,12 @@ pub(super) struct Watch<'a> {
     command: Command,
     /// The text may set a global variable.
     sets_globals: bool,
+    /// The text may change what statements are that were prepared before.
+    redefines: bool,
+    /// The id by which the client shall know what is prepared, and what the server said of it.
+    pub(super) prepares: Option<(u32, Option<PrepareOk>)>,
+    /// What a text does that was read as it passed.
+    pub(super) late: Option<Box<Effects>>,
     /// The backend's trackers are the client's own, for this turn.
     own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
@@ -27,7 +34,8 @@ pub(super) struct Watch<'a> {
     /// The command's code has passed.
     code_passed: bool,
     sent: bool,
-    failed: bool,
+    /// The error that ended the reply; 0: none.
+    error: u16,
 }
 
 impl<'a> Watch<'a> {
@@ -41,31 +49,34 @@ impl<'a> Watch<'a> {
         own_trackers: bool,
     ) -> Self {
         let lexer = effects.is_none().then(|| Box::new(Lexer::new(session.mode())));
-        let (sets_globals, code_passed, sent) = (false, false, false);
         let mut watch = Self {
             session,
             status,
             door,
             command,
-            sets_globals,
+            sets_globals: false,
+            redefines: false,
+            prepares: None,
+            late: None,
             own_trackers,
             lexer,
-            code_passed,
-            sent,
-            failed: false,
+            code_passed: false,
+            sent: false,
+            error: 0,
         };
         watch.note(effects);
         watch
     }
 
     fn note(&mut self, effects: Option<&Effects>) {
-        let may = effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
-        self.sets_globals = may && self.command == Command::Query;
+        let runs = matches!(self.command, Command::Query | Command::StmtExecute);
+        self.sets_globals = runs && effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
+        self.redefines = runs && effects.is_none_or(may_redefine);
     }
 
-    /// Did the reply end with an error?
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed
+    /// The error that the reply ended with; 0: none.
+    pub(super) fn error(&self) -> u16 {
+        self.error
     }
 
     /// Is the whole command on its way?
@@ -88,15 +99,26 @@ impl Witness for Watch<'_> {
             let effects = lexer.finish();
             self.note(Some(&effects));
             self.session.late_effects(effects);
+            self.late = Some(Box::new(effects));
         }
     }
 
-    fn prepared(&mut self, prepared: &PrepareOk) {
-        self.session.observe_prepared(prepared.statement_id);
+    fn prepared(&mut self, prepared: &PrepareOk) -> u32 {
+        self.session.observe_prepared(prepared.warnings);
+        let Some((id, ok)) = &mut self.prepares else { return prepared.statement_id };
+        *ok = Some(*prepared);
+        *id
     }
 
     fn end(&mut self, end: &End<'_>) {
-        self.failed = matches!(end.body, Body::Err(_));
+        if self.redefines {
+            // Before the client hears of it: what is prepared after that must be what is there now.
+            self.door.remembered.forget();
+        }
+        self.error = match &end.body {
+            Body::Err(err) => err.code,
+            _ => 0,
+        };
         match &end.body {
             Body::Ok(ok) => {
                 *self.status = ok.status;

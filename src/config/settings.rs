@@ -166,6 +166,8 @@ pub struct Pool {
     pub open_parallel: usize,
     /// Connections beyond `max_connections` that may be opened for a KILL alone. Default 1; range 0 to 16.
     pub kill_connections: usize,
+    /// Prepared statements kept on each connection. Default 256.
+    pub prepared_statements: usize,
 }
 
 /// `[scheduler]`
@@ -189,6 +191,8 @@ pub struct Limits {
     /// How many bytes of user variables of one session are carried along; with more, it keeps its connection. Default
     /// 64 KiB; range 0 to 1 MiB.
     pub user_variables: usize,
+    /// Statements that one client may have prepared. Default 16,382.
+    pub max_prepared_statements: usize,
 }
 
 /// Where the proxy gets its clients' passwords from.
@@ -313,6 +317,7 @@ impl Default for Pool {
             max_lifetime: Duration::from_secs(3600),
             open_parallel: 8,
             kill_connections: 1,
+            prepared_statements: 256,
         }
     }
 }
@@ -325,7 +330,13 @@ impl Default for Scheduler {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_packet: 1 << 30, stall_timeout: Duration::from_secs(60), buffer: 16 << 10, user_variables: 64 << 10 }
+        Self {
+            max_packet: 1 << 30,
+            stall_timeout: Duration::from_secs(60),
+            buffer: 16 << 10,
+            user_variables: 64 << 10,
+            max_prepared_statements: 16_382,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use prometheus::{Histogram, IntCounter, IntGauge, Registry};
 
-use super::family::{Family, counter, counters, gauges, labelled, seconds};
+use super::family::{Family, counter, counters, gauge, gauges, labelled, seconds};
 
 labelled! {
     /// What a backend connection is doing now.
@@ -73,6 +73,12 @@ pub struct BackendMetrics {
     pub kill_connections: IntCounter,
     /// `myriad_global_looks_total`: looks at the server's global variables that saw them.
     pub global_looks: IntCounter,
+    /// `myriad_backend_prepares_total`: statements prepared on backends.
+    pub prepares: IntCounter,
+    /// `myriad_backend_statements`: statements that backends have prepared now.
+    pub statements: IntGauge,
+    /// `myriad_backend_statement_evictions_total`: statements closed because a backend had too many.
+    pub evictions: IntCounter,
 }
 
 impl BackendMetrics {
@@ -92,6 +98,13 @@ impl BackendMetrics {
                 "Backend connections opened for a KILL alone, beyond the cap.",
             ),
             global_looks: counter(registry, "myriad_global_looks_total", "Looks at the server's global variables."),
+            prepares: counter(registry, "myriad_backend_prepares_total", "Statements prepared on backends."),
+            statements: gauge(registry, "myriad_backend_statements", "Statements that backends have prepared now."),
+            evictions: counter(
+                registry,
+                "myriad_backend_statement_evictions_total",
+                "Statements closed on a backend to make room for others.",
+            ),
             open_seconds: seconds(registry, "myriad_backend_open_seconds", "Time to dial and log in, in seconds."),
         }
     }

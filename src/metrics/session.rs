@@ -1,8 +1,8 @@
 //! What sharing costs: pins by reason, restores, saves.
 
-use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
-use super::family::counter;
+use super::family::{counter, gauge};
 
 /// Metrics of sessions.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ pub struct SessionMetrics {
     pub local_answers: IntCounter,
     /// `myriad_unanswered_total`: statements refused since what they ask about another one is not known any more.
     pub unanswered: IntCounter,
+    /// `myriad_remembered_prepares_total`: COM_STMT_PREPARE answered from what a backend told another client.
+    pub remembered_prepares: IntCounter,
+    /// `myriad_client_statements`: statements that clients have prepared and not closed.
+    pub statements: IntGauge,
 }
 
 impl SessionMetrics {
@@ -59,6 +63,12 @@ impl SessionMetrics {
                 "myriad_unanswered_total",
                 "Statements refused that ask about one whose backend has moved on (error 1235).",
             ),
+            remembered_prepares: counter(
+                registry,
+                "myriad_remembered_prepares_total",
+                "Preparations answered from what a backend told before.",
+            ),
+            statements: gauge(registry, "myriad_client_statements", "Statements that clients have prepared."),
         }
     }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 use super::frames::{Frames, Part};
+use super::reframe::{Front, Reframe};
+use super::scan::Numbers;
 use super::{Channel, Order, Traffic, TurnError, Witness};
 use crate::net::Stream;
 use crate::protocol::frame::HEADER;
@@ -18,7 +20,7 @@ pub(super) struct Sent {
     /// All of it is on its way.
     pub(super) whole: bool,
     /// The sequence number of its last frame.
-    pub(super) seq: u8,
+    pub(super) numbers: Numbers,
 }
 
 /// Sends the prefix and the command, whose first frame is at the front of the client's buffer.
@@ -32,23 +34,60 @@ pub(super) async fn send<W: Witness>(
     traffic: &mut Traffic,
     witness: &mut W,
 ) -> Result<Sent, TurnError> {
+    if let Some(front) = order.front.take() {
+        return Box::pin(send_reframed(client, backend, order, front, traffic, witness)).await;
+    }
     let mut frames = Frames::default();
+    let sent = |whole, seq| Sent { whole, numbers: Numbers { client: seq, sent: seq } };
     loop {
         let n = frames.take(client.buffer.data(), |payload| witness.command(payload));
         if frames.total > order.max_packet {
             return Err(TurnError::TooLarge { limit: order.max_packet });
         }
         if n > 0 && !forward(client, backend.stream, order, n, traffic).await {
-            return Ok(Sent { whole: false, seq: frames.seq });
+            return Ok(sent(false, frames.seq));
         }
         if frames.is_done() {
             witness.command_sent();
-            return Ok(Sent { whole: true, seq: frames.seq });
+            return Ok(sent(true, frames.seq));
         }
         // The answers to a prefix are expected; anything else that the server says now is about this command.
         let watched = (order.prefix_replies == 0).then_some(&mut *backend);
         if !read(client, watched, order.stall, traffic).await? {
-            return Ok(Sent { whole: false, seq: frames.seq });
+            return Ok(sent(false, frames.seq));
+        }
+    }
+}
+
+/// Sends the prefix and the command, whose front is another one than the client wrote.
+async fn send_reframed<W: Witness>(
+    client: &mut Channel<'_>,
+    backend: &mut Channel<'_>,
+    order: &mut Order,
+    front: Front,
+    traffic: &mut Traffic,
+    witness: &mut W,
+) -> Result<Sent, TurnError> {
+    let mut reframe = Reframe::new(front);
+    let sent = |whole, (client, sent)| Sent { whole, numbers: Numbers { client, sent } };
+    loop {
+        let mut out = std::mem::take(&mut order.prefix);
+        let n = reframe.take(client.buffer.data(), &mut out);
+        if reframe.total() > order.max_packet {
+            return Err(TurnError::TooLarge { limit: order.max_packet });
+        }
+        client.buffer.consume(n);
+        traffic.to_backend += out.len() as u64;
+        if !out.is_empty() && write(backend.stream, &out).await.is_err() {
+            return Ok(sent(false, reframe.seqs()));
+        }
+        if reframe.is_done() {
+            witness.command_sent();
+            return Ok(sent(true, reframe.seqs()));
+        }
+        let watched = (order.prefix_replies == 0).then_some(&mut *backend);
+        if !read(client, watched, order.stall, traffic).await? {
+            return Ok(sent(false, reframe.seqs()));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::protocol::frame::{HEADER, Header, MAX_PAYLOAD};
 
 /// Walks over the frames of one packet.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Frames {
     /// Payload bytes of the current frame still to come.
     left: usize,
@@ -15,6 +15,14 @@ pub(super) struct Frames {
     pub(super) seq: u8,
     /// At least one header was seen.
     started: bool,
+    /// The largest payload of a frame (tests use small ones).
+    full: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self::of(MAX_PAYLOAD)
+    }
 }
 
 /// What the front of the data is.
@@ -31,6 +39,11 @@ pub(super) enum Part {
 }
 
 impl Frames {
+    /// Before the first frame; none is larger than this.
+    pub(super) const fn of(full: usize) -> Self {
+        Self { left: 0, total: 0, more: false, seq: 0, started: false, full }
+    }
+
     /// What comes next, given the data from here on. The caller moves on by [`HEADER`] or the payload's length.
     pub(super) fn next(&mut self, data: &[u8]) -> Part {
         if self.left > 0 {
@@ -49,7 +62,7 @@ impl Frames {
         self.seq = header.seq;
         self.left = header.len;
         self.total += header.len;
-        self.more = header.len == MAX_PAYLOAD;
+        self.more = header.len == self.full;
         Part::Header
     }
 

@@ -16,6 +16,7 @@
 mod command;
 mod dialect;
 mod frames;
+mod reframe;
 mod scan;
 mod turn;
 
@@ -30,7 +31,8 @@ use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{End, ReplyError};
 
 pub use dialect::Dialect;
-pub use turn::turn;
+pub use reframe::Front;
+pub use turn::{Aside, aside, turn};
 
 /// One end of a turn: a stream and what was read from it.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub struct Order {
     pub prefix: BytesMut,
     /// How many of them are there; each is answered by OK or ERR, which the client does not see.
     pub prefix_replies: usize,
+    /// What the command's front becomes on the way, if it does not go as it came.
+    pub front: Option<Front>,
     /// The kind of reply the command leads to.
     pub reply: ReplyKind,
     /// The largest command in bytes.
@@ -64,8 +68,8 @@ pub trait Witness {
     fn command(&mut self, payload: &[u8]);
     /// The last byte of the command is on its way.
     fn command_sent(&mut self);
-    /// A statement was prepared.
-    fn prepared(&mut self, prepared: &PrepareOk);
+    /// A statement was prepared. Returns the id by which the client shall know it.
+    fn prepared(&mut self, prepared: &PrepareOk) -> u32;
     /// The result of a statement ended.
     fn end(&mut self, end: &End<'_>);
     /// Appends those of the tracked changes that the client asked for. Is there anything to tell it?

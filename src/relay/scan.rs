@@ -8,6 +8,7 @@ use crate::protocol::capability::StatusFlags;
 use crate::protocol::command::ReplyKind;
 use crate::protocol::frame::{HEADER, Header, packet_with};
 use crate::protocol::packet::eof::EofPacket;
+use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{Body, Class, Event, Reply};
 
 /// The largest packet that must be seen as a whole (an OK with its trackers, an error): more is a protocol error.
@@ -33,6 +34,15 @@ pub(super) struct Scan {
     last_seq: u8,
 }
 
+/// The sequence number of a command's last frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// As the client counts.
+    pub(super) client: u8,
+    /// As the backend counts.
+    pub(super) sent: u8,
+}
+
 /// Why scanning paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
@@ -45,14 +55,15 @@ pub(super) enum Pause {
 }
 
 impl Scan {
-    pub(super) fn new(kind: ReplyKind, dialect: Dialect, command_seq: u8) -> Self {
+    /// The reply to a command whose last frame had this number, as the client numbered it and as it was sent.
+    pub(super) fn new(kind: ReplyKind, dialect: Dialect, command: Numbers) -> Self {
         Self {
-            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command_seq),
+            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command.sent),
             dialect,
             blind: 0,
             file_wanted: false,
             out: BytesMut::new(),
-            shift: 0,
+            shift: command.client.wrapping_sub(command.sent),
             owes_eof: false,
             guessed: None,
             last_seq: 0,
@@ -99,7 +110,9 @@ impl Scan {
             self.last_seq = header.seq;
             let class = self.reply.classify(header, first)?;
             if !class.needs_payload() {
+                let front = at;
                 at = self.pass(at, class, header)?;
+                self.renumber(buffer, front, header.seq);
                 continue;
             }
             if header.len > MAX_WHOLE {
@@ -113,7 +126,19 @@ impl Scan {
                 }
                 return Ok((at, Pause::More));
             }
+            let front = at;
             at += HEADER + self.whole(buffer, at, class, header, witness)?;
+            self.renumber(buffer, front, header.seq);
+        }
+    }
+
+    /// Numbers the packet at `at` as the client counts; what is translated is numbered there.
+    fn renumber(&self, buffer: &mut Buffer, at: usize, seq: u8) {
+        if self.shift == 0 || self.dialect.translates() {
+            return;
+        }
+        if let Some(number) = buffer.data_mut().get_mut(at + HEADER - 1) {
+            *number = seq.wrapping_add(self.shift);
         }
     }
 
@@ -158,16 +183,24 @@ impl Scan {
         let payload = buffer.data().get(at + HEADER..at + HEADER + header.len).unwrap_or_default();
         let mut replaced = None;
         let mut columns_end = false;
+        let mut statement_id = None;
         match self.reply.accept(class, header, payload)? {
             Event::Forward | Event::Eof(_) | Event::LocalInfile => {}
             Event::ColumnsEnd => columns_end = true,
-            Event::Prepared(prepared) => witness.prepared(&prepared),
+            Event::Prepared(prepared) => statement_id = Some(witness.prepared(&prepared)),
             Event::End(end) => {
                 witness.end(&end);
                 replaced = self.replace(&end.body, witness);
             }
         }
+        if let Some(id) = statement_id {
+            let ids = buffer.data_mut().get_mut(at + HEADER..).and_then(|payload| payload.get_mut(PrepareOk::ID_AT));
+            if let Some(place) = ids {
+                place.copy_from_slice(&id.to_le_bytes());
+            }
+        }
         if self.dialect.translates() {
+            let payload = buffer.data().get(at + HEADER..at + HEADER + header.len).unwrap_or_default();
             self.translate(header.seq, class, payload, replaced.as_deref());
             self.owes_eof = columns_end;
             return Ok(header.len);
@@ -262,7 +295,6 @@ impl Scan {
 mod tests {
     use super::*;
     use crate::protocol::frame::write_packet;
-    use crate::protocol::packet::prepare::PrepareOk;
     use crate::protocol::response::End;
 
     /// Wants to be told of nothing, and listens to nothing.
@@ -271,7 +303,9 @@ mod tests {
     impl Witness for Deaf {
         fn command(&mut self, _: &[u8]) {}
         fn command_sent(&mut self) {}
-        fn prepared(&mut self, _: &PrepareOk) {}
+        fn prepared(&mut self, prepared: &PrepareOk) -> u32 {
+            prepared.statement_id
+        }
         fn end(&mut self, _: &End<'_>) {}
         fn tell(&mut self, _: &[u8], _: &mut BytesMut) -> bool {
             false
@@ -303,7 +337,7 @@ mod tests {
 
     /// What the client gets of a reply that arrives in these portions, and how much its file's numbers are ahead.
     fn scanned(kind: ReplyKind, dialect: Dialect, portions: &[&[u8]]) -> (BytesMut, Vec<u8>) {
-        let (mut scan, mut buffer) = (Scan::new(kind, dialect, 0), Buffer::new(4096));
+        let (mut scan, mut buffer) = (Scan::new(kind, dialect, Numbers::default()), Buffer::new(4096));
         let (mut got, mut shifts) = (BytesMut::new(), Vec::new());
         for portion in portions {
             buffer.extend(portion);

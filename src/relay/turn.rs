@@ -5,10 +5,15 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::scan::{Pause, Scan};
+use bytes::BytesMut;
+
+use super::scan::{Numbers, Pause, Scan};
 use super::{Broken, Channel, Dialect, Order, Traffic, TurnError, Witness, command};
+use crate::protocol::command::ReplyKind;
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::packet::err::ErrPacket;
+use crate::protocol::packet::prepare::PrepareOk;
+use crate::protocol::response::End;
 
 /// Relays one turn. The client's buffer starts with the command; what the client sends ahead stays there.
 ///
@@ -31,7 +36,7 @@ pub async fn turn<W: Witness>(
         prefix_reply(client, backend, traffic).await.map_err(before)?;
     }
     let started = traffic.to_client;
-    let mut scan = Scan::new(order.reply, dialect, sent.seq);
+    let mut scan = Scan::new(order.reply, dialect, sent.numbers);
     let replied = reply(client, backend, &mut scan, order.stall, traffic, witness).await;
     let mut broken = match replied {
         Ok(()) if sent.whole => return Ok(()),
@@ -44,6 +49,72 @@ pub async fn turn<W: Witness>(
         broken.finished_alone = matches!(alone, Ok(Ok(())));
     }
     Err(broken)
+}
+
+/// A command of our own on behalf of a client whose command waits in its buffer.
+#[derive(Debug)]
+pub struct Aside<'a> {
+    /// The command as a whole, behind what must go in front of it.
+    pub bytes: &'a [u8],
+    /// How many packets in front of it are answered by OK or ERR.
+    pub prefix_replies: usize,
+    /// The sequence number of the command's last frame.
+    pub seq: u8,
+    /// The kind of reply the command leads to.
+    pub reply: ReplyKind,
+    /// The largest reply in bytes.
+    pub limit: usize,
+}
+
+/// Runs a command of our own and returns its whole reply as the server wrote it, with an eye on the client.
+///
+/// # Errors
+/// As [`turn`]: the backend must not be used again.
+pub async fn aside(
+    client: &mut Channel<'_>,
+    backend: &mut Channel<'_>,
+    aside: Aside<'_>,
+    dialect: Dialect,
+    traffic: &mut Traffic,
+) -> Result<Vec<u8>, Broken> {
+    let broken = |error| Broken { error, reply_started: false, finished_alone: false };
+    let dialect = Dialect { client_deprecates_eof: dialect.backend_deprecates_eof, ..dialect };
+    let asked = async {
+        traffic.to_backend += aside.bytes.len() as u64;
+        command::write(backend.stream, aside.bytes).await.map_err(TurnError::BackendLost)?;
+        for _ in 0..aside.prefix_replies {
+            prefix_reply(client, backend, traffic).await?;
+        }
+        let mut scan = Scan::new(aside.reply, dialect, Numbers { client: aside.seq, sent: aside.seq });
+        let mut reply = Vec::new();
+        loop {
+            let (n, pause) = scan.scan(backend.buffer, &mut Unheard)?;
+            reply.extend_from_slice(backend.buffer.data().get(..n).unwrap_or_default());
+            backend.buffer.consume(n);
+            match pause {
+                Pause::Done => return Ok(reply),
+                _ if reply.len() > aside.limit => return Err(TurnError::BackendMalformed("a reply that is too large")),
+                Pause::Infile => return Err(TurnError::BackendMalformed("a file is wanted where none is sent")),
+                Pause::More => read(client, backend, traffic).await?,
+            }
+        }
+    };
+    asked.await.map_err(broken)
+}
+
+/// The client does not see the reply, and the session is not changed by it.
+struct Unheard;
+
+impl Witness for Unheard {
+    fn command(&mut self, _: &[u8]) {}
+    fn command_sent(&mut self) {}
+    fn prepared(&mut self, prepared: &PrepareOk) -> u32 {
+        prepared.statement_id
+    }
+    fn end(&mut self, _: &End<'_>) {}
+    fn tell(&mut self, _: &[u8], _: &mut BytesMut) -> bool {
+        false
+    }
 }
 
 /// The client is gone, but the server does not know yet: reads its reply to the end, so that the backend may live on.

@@ -97,6 +97,16 @@ impl Memory {
         }
     }
 
+    /// A command was refused with this row of the list of errors, and no server knows. MySQL adds it to the list.
+    pub(super) fn refused(&mut self, row: Vec<Option<Vec<u8>>>, mariadb: bool) {
+        let mut list = self.list.take().filter(|_| !mariadb).unwrap_or_default();
+        list.push(row);
+        (self.row_count, self.count_moved) = (-1, true);
+        self.forget_list();
+        self.list_moved = true;
+        self.save(*list);
+    }
+
     /// The list of warnings, as the server told it.
     pub(super) fn save(&mut self, rows: Rows) {
         self.errors = rows.iter().filter(is_error).count() as u64;

@@ -24,6 +24,11 @@
 //!   `LAST_INSERT_ID()`.
 //! - What none of these explains pins, and only a reset ends it.
 //!
+//! # Prepared statements
+//! The session knows its statements by ids of its own ([`Session::statement`]): a text, what it means, the types last bound.
+//! They pin nothing, unless a backend's statement must serve this session alone (`statements`). Executing one has the
+//! effects of its text.
+//!
 //! Known limits: a trigger, or a view that calls a stored function, may take a lock or write a user variable by other means than
 //! SET (which is reported), and nobody sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so
 //! unseen code (`CALL`, `EXECUTE`, a function of somebody's own) pins. An ERR reports nothing: a variable that a trigger
@@ -35,6 +40,7 @@
 //! random states.
 
 mod ask;
+mod binding;
 mod endings;
 mod memory;
 mod observe;
@@ -42,7 +48,9 @@ mod pin;
 mod recall;
 mod restore;
 mod state;
+mod statements;
 mod tally;
+mod texts;
 mod turn;
 mod user_value;
 mod user_variables;
@@ -56,18 +64,22 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::protocol::packet::session_track::{Flavour, Told, Wishes};
-use crate::sql::{Flags, Mentions, Mode, Multibyte, Plain, Word};
+use crate::sql::{Mode, Multibyte, Plain};
 
 pub use ask::{Ask, Followup, Rows};
+pub use binding::Bound;
 pub use memory::Memory;
 pub use pin::{PinReason, PinSet};
 pub use recall::Recall;
 pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
+pub use statements::{Statement, meaning, to_prepare_in};
+pub use texts::{Text, Texts};
 pub use user_variables::UserVariables;
 pub use variables::note_initial;
 
 use memory::Found;
+use statements::Statements;
 use tally::Tally;
 use turn::Turn;
 
@@ -118,6 +130,8 @@ pub struct Session {
     warned: bool,
     /// Whether autocommit is on, as the last status said; `None`: none came yet.
     autocommit: Option<bool>,
+    /// The id that the last COM_STMT_PREPARE used up.
+    last_statement: u32,
     turn: Turn,
     rare: Option<Box<Rare>>,
 }
@@ -125,8 +139,8 @@ pub struct Session {
 /// What few sessions have.
 #[derive(Debug, Default)]
 struct Rare {
-    /// Statements prepared by COM_STMT_PREPARE, and what each may do when executed.
-    statements: Vec<Prepared>,
+    /// Statements prepared by COM_STMT_PREPARE.
+    statements: Statements,
     /// Names that were prepared as text.
     prepared: Tally,
     /// User locks.
@@ -139,17 +153,6 @@ struct Rare {
     asks: Vec<Ask>,
     /// Variables to be asked for at the end of this turn.
     doubtful: Vec<Box<str>>,
-    /// User variables of the statement that is being prepared.
-    mentions: Option<Box<Mentions>>,
-}
-
-#[derive(Debug)]
-struct Prepared {
-    id: u32,
-    flags: Flags,
-    first: Word,
-    unreported: Vec<Box<str>>,
-    mentions: Option<Box<Mentions>>,
 }
 
 impl Session {
@@ -169,6 +172,7 @@ impl Session {
             rearm: false,
             warned: false,
             autocommit: None,
+            last_statement: 0,
             turn: Turn::default(),
             rare: None,
         }
@@ -296,7 +300,13 @@ impl Session {
     pub fn reset(&mut self, state: Arc<State>) {
         let mut memory = std::mem::take(&mut self.memory);
         memory.reset();
-        *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options) };
+        *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
+    }
+
+    /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        Self { last_statement: before.last_statement, ..self }
     }
 
     fn rare(&mut self) -> &mut Rare {

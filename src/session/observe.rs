@@ -79,12 +79,11 @@ impl Session {
         if self.turn.flags.any(Flags::SAVEPOINT) && !in_transaction && !autocommit {
             self.pins.insert(PinReason::AutocommitSavepoint);
         }
-        if status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) {
-            self.pins.insert(PinReason::Cursor);
-        }
-        if status.contains(StatusFlags::SERVER_STATUS_LAST_ROW_SENT) {
-            self.pins.remove(PinReason::Cursor);
-        }
+        self.turn.cursor = match status {
+            _ if status.contains(StatusFlags::SERVER_STATUS_LAST_ROW_SENT) => Some(false),
+            _ if status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) => Some(true),
+            _ => self.turn.cursor,
+        };
     }
 
     /// An ERR carries no status, and without autocommit the statement may have opened a transaction before it failed:

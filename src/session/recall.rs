@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::memory::Found;
-use super::{PinReason, Rows, Session};
+use super::{PinReason, Rows, Session, Statement};
 use crate::sql::{self, Effects, Flags, GetDiagnostics, Item, Plain, Question, Reworded, Word};
 
 /// Where a statement gets its answer from.
@@ -28,9 +28,10 @@ impl Session {
     /// How a text that is about to be run gets its answer. `id` is the client's own number.
     #[must_use]
     pub fn recall(&self, text: &[u8], effects: &Effects, id: u32) -> Recall {
-        if !effects.may(ASKING) {
-            return Recall::Backend;
-        }
+        if effects.may(ASKING) { self.recall_from(text, effects, Some(id)) } else { Recall::Backend }
+    }
+
+    fn recall_from(&self, text: &[u8], effects: &Effects, id: Option<u32>) -> Recall {
         let memory = &self.memory;
         if let Some(plain) = effects.plain {
             return match memory.rows(plain) {
@@ -59,12 +60,37 @@ impl Session {
             Question::FoundRows => memory.found_moved.then_some(memory.found_rows.into()),
             Question::WarningCount => asks_for_list.then_some(memory.warnings.into()),
             Question::ErrorCount => asks_for_list.then_some(memory.errors.into()),
-            Question::ConnectionId => self.own_number(id),
+            Question::ConnectionId => id.and_then(|id| self.own_number(id)),
         };
         match sql::reword(text, self.mode(), answer) {
             Reworded::AsIs => Recall::Backend,
             Reworded::Text(text) => Recall::Text(text),
             Reworded::Unclear(question) => Recall::Lost(question.text()),
+        }
+    }
+
+    /// A prepared statement that is about to be executed: a text is to be prepared in place of its own. (The client's
+    /// number was put into that when it was prepared.)
+    #[must_use]
+    pub fn recall_execute(&self, statement: &Statement, effects: &Effects) -> Recall {
+        if !effects.may(Flags::READS_DIAGNOSTICS) {
+            return Recall::Backend;
+        }
+        if !statement.must_hold() {
+            return match self.recall_from(statement.text.bytes(), effects, None) {
+                Recall::Rows(..) => Recall::Lost(LIST),
+                recall => recall,
+            };
+        }
+        let memory = &self.memory;
+        if memory.count_moved && effects.may(Flags::READS_ROW_COUNT) {
+            Recall::Lost(Question::RowCount.text())
+        } else if memory.found_moved && effects.may(Flags::READS_FOUND_ROWS) {
+            Recall::Lost(Question::FoundRows.text())
+        } else if memory.list_moved && memory.warnings > 0 && effects.may(Flags::READS_WARNINGS) {
+            Recall::Lost(LIST)
+        } else {
+            Recall::Backend
         }
     }
 
@@ -78,21 +104,6 @@ impl Session {
         match sql::reword(text, self.mode(), answer) {
             Reworded::Text(text) => Recall::Text(text),
             Reworded::AsIs | Reworded::Unclear(_) => Recall::Backend,
-        }
-    }
-
-    /// A prepared statement that is about to be executed.
-    #[must_use]
-    pub fn recall_execute(&self, statement_id: u32) -> Recall {
-        let (memory, flags) = (&self.memory, self.effects_of(statement_id).flags);
-        if memory.count_moved && flags.any(Flags::READS_ROW_COUNT) {
-            Recall::Lost(Question::RowCount.text())
-        } else if memory.found_moved && flags.any(Flags::READS_FOUND_ROWS) {
-            Recall::Lost(Question::FoundRows.text())
-        } else if memory.list_moved && memory.warnings > 0 && flags.any(Flags::READS_WARNINGS) {
-            Recall::Lost(LIST)
-        } else {
-            Recall::Backend
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::memory::{About, Found};
 use super::variables::{TRACKERS, linked};
-use super::{Ask, Followup, PinReason, PinSet, Prepared, Rare, Rows, Session};
+use super::{Ask, Followup, PinReason, PinSet, Rare, Rows, Session};
 use crate::protocol::command::Command;
-use crate::sql::{Effects, Flags, Locking, Mentions, Names, Plain, Word};
+use crate::sql::{Effects, Flags, Locking, Names, Plain, Word};
 
 /// The turn at hand.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Turn {
     pub charsets_told: [bool; 3],
     /// An OK named a schema.
     pub schema_told: bool,
+    /// The server said that the statement has a cursor, or that it was read to its end.
+    pub cursor: Option<bool>,
     /// Pins as they were before.
     before: PinSet,
 }
@@ -48,6 +50,7 @@ impl Default for Turn {
             inserted: false,
             charsets_told: [false; 3],
             schema_told: false,
+            cursor: None,
             before: PinSet::EMPTY,
         }
     }
@@ -112,30 +115,14 @@ const BY_EXPRESSIONS: Flags = Flags::GET_LOCK
 impl Session {
     /// A command is about to be sent.
     ///
-    /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text. For an execute, [`Effects::default`] stands for
-    /// whatever any open statement may do; [`Session::effects_of`] is more exact.
+    /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text, and of the statement that is executed.
     pub fn begin(&mut self, command: Command, effects: Effects) {
         self.turn = Turn { open: true, command, before: self.pins, ..Turn::default() };
-        match command {
-            Command::StmtSendLongData => {
-                self.pins.insert(PinReason::LongData);
-            }
-            Command::StmtReset => {
-                self.pins.remove(PinReason::LongData);
-                self.pins.remove(PinReason::Cursor);
-            }
-            // Among its bits are FLUSH TABLES WITH READ LOCK.
-            Command::Refresh => {
-                self.pins.insert(PinReason::GlobalReadLock);
-            }
-            Command::StmtExecute | Command::StmtBulkExecute => {
-                self.pins.remove(PinReason::LongData);
-                let effects = if effects == Effects::default() { self.effects_of_all() } else { effects };
-                self.note_effects(&effects);
-                self.doubt_unreported(effects.flags);
-            }
-            _ => self.note_effects(&effects),
+        // Among its bits are FLUSH TABLES WITH READ LOCK.
+        if command == Command::Refresh {
+            self.pins.insert(PinReason::GlobalReadLock);
         }
+        self.note_effects(&effects);
     }
 
     /// The text was lexed only while it was streamed: to be called before the first `observe_*`.
@@ -143,50 +130,20 @@ impl Session {
         self.note_effects(&effects);
     }
 
-    /// What executing this prepared statement may do, for [`Session::begin`]. The default if it is not known.
-    #[must_use]
-    pub fn effects_of(&self, statement_id: u32) -> Effects {
-        let statements = self.rare.as_ref().map_or(&[][..], |rare| &rare.statements);
-        let known = statements.iter().find(|statement| statement.id == statement_id);
-        // An id that we do not know: MariaDB's -1 is the last one, and it is in the union of all.
-        known.map_or_else(Effects::default, |statement| {
-            effects_of(statement.flags, statement.first, statement.mentions.as_deref().copied().unwrap_or_default())
-        })
-    }
-
-    fn effects_of_all(&self) -> Effects {
-        let Some(rare) = &self.rare else { return Effects::default() };
-        let flags = rare.statements.iter().fold(Flags::NONE, |all, statement| all | statement.flags);
-        let first = match rare.statements.as_slice() {
-            [statement] => statement.first,
-            _ => Word::Other,
-        };
-        let mut mentions = Mentions::default();
-        rare.statements.iter().filter_map(|statement| statement.mentions.as_ref()).for_each(|it| mentions.join(it));
-        effects_of(flags, first, mentions)
-    }
-
     fn note_effects(&mut self, effects: &Effects) {
         let turn = &mut self.turn;
+        if turn.command == Command::StmtPrepare {
+            // Nothing happens before it is executed.
+            return;
+        }
         turn.flags = effects.flags;
         // Of several statements the first says nothing about the others.
         let several = turn.command == Command::Query && effects.statements > 1;
         turn.first = if several { Word::Other } else { effects.first };
-        turn.certain = effects.is_certain() && turn.command == Command::Query;
+        turn.certain = effects.is_certain() && matches!(turn.command, Command::Query | Command::StmtExecute);
         turn.locking = effects.locking;
         turn.counts_list = matches!(effects.plain, Some(Plain::CountWarnings | Plain::CountErrors));
         turn.name = effects.name;
-        if turn.command == Command::StmtPrepare {
-            // Nothing happens before it is executed; until then only the names are kept.
-            if !effects.unreported.is_empty() {
-                self.rare().doubtful = names(&effects.unreported);
-            }
-            let mentions = (!effects.mentions.is_empty()).then(|| Box::new(effects.mentions));
-            if mentions.is_some() || self.rare.is_some() {
-                self.rare().mentions = mentions;
-            }
-            return;
-        }
         for (flags, reason) in BEGINNINGS {
             if effects.may(*flags) {
                 self.pins.insert(*reason);
@@ -208,14 +165,6 @@ impl Session {
         if effects.may(Flags::SET_TRACKER) {
             self.rearm = true;
             self.rare().doubtful.extend(TRACKERS.iter().map(|name| Box::from(*name)));
-        }
-    }
-
-    /// An execute sets what the open statements' texts set without its being reported.
-    fn doubt_unreported(&mut self, flags: Flags) {
-        let Some(rare) = &mut self.rare else { return };
-        if flags.any(Flags::SET_VARIABLE) {
-            rare.doubtful.extend(rare.statements.iter().flat_map(|statement| statement.unreported.iter().cloned()));
         }
     }
 
@@ -270,29 +219,13 @@ impl Session {
         }
     }
 
-    /// A statement was prepared.
-    pub fn observe_prepared(&mut self, statement_id: u32) {
-        let (flags, first) = (self.turn.flags, self.turn.first);
-        let rare = self.rare();
-        let unreported = std::mem::take(&mut rare.doubtful);
-        let mentions = rare.mentions.take();
-        rare.statements.push(Prepared { id: statement_id, flags, first, unreported, mentions });
-        self.pins.insert(PinReason::PreparedStatement);
+    /// A statement was prepared by the server, with so many warnings.
+    pub fn observe_prepared(&mut self, warnings: u16) {
         if !self.options.mariadb {
-            // The list of warnings is the preparation's by now; how long it is we were not told.
+            // The list of warnings is the preparation's by now.
             self.memory.forget_list();
-            self.warned = true;
-        }
-    }
-
-    /// COM_STMT_CLOSE was sent.
-    pub fn observe_closed(&mut self, statement_id: u32) {
-        let Some(rare) = &mut self.rare else { return };
-        rare.statements.retain(|statement| statement.id != statement_id);
-        if rare.statements.is_empty() {
-            self.pins.remove(PinReason::PreparedStatement);
-            self.pins.remove(PinReason::LongData);
-            self.pins.remove(PinReason::Cursor);
+            self.memory.warnings = warnings.into();
+            self.warned = warnings > 0;
         }
     }
 
@@ -376,12 +309,11 @@ impl Session {
     }
 
     /// Gives the box back when nothing is in it.
-    fn forget_rare(&mut self) {
+    pub(super) fn forget_rare(&mut self) {
         let in_use = |rare: &Rare| {
             !(rare.statements.is_empty()
                 && rare.asks.is_empty()
                 && rare.doubtful.is_empty()
-                && rare.mentions.is_none()
                 && [&rare.prepared, &rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
         };
         if !self.rare.as_deref().is_some_and(in_use) {
@@ -392,9 +324,4 @@ impl Session {
 
 fn names(names: &Names) -> Vec<Box<str>> {
     names.iter().map(Box::from).collect()
-}
-
-/// What a prepared statement may do: suspicions only, nothing is certain about it.
-fn effects_of(flags: Flags, first: Word, mentions: Mentions) -> Effects {
-    Effects { flags, first_flags: flags, first, statements: 2, mentions, ..Effects::default() }
 }

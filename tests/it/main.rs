@@ -25,6 +25,7 @@ mod outages;
 mod packets;
 mod page;
 mod pins;
+mod prepared;
 mod questions;
 mod schema;
 mod sharing;

@@ -229,44 +229,54 @@ on_both!(a_pin_ends_with_its_client, one_backend, |t| async move {
     }
 });
 
-on_both!(a_prepared_statement_pins_until_it_is_closed, one_backend, |t| async move {
+on_both!(only_a_statement_too_long_to_keep_pins_until_it_is_closed, one_backend, |t| async move {
     let mut client = t.client().await;
-    let ids = [client.prepare("SELECT 1").await, client.prepare("SELECT ?").await];
+    client.prepare("SELECT 1").await;
+    client.prepare("SELECT ?").await;
+    let mut other = t.client().await;
+    other.query("SELECT 7").await.expect_ok();
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+    let long = client.prepare(&format!("SELECT 1 /* {} */", "x".repeat(70_000))).await;
     t.until("myriad_pinned_clients", Some("prepared_statement"), 1.0).await;
     let mut other = waiter(&t).await;
-    client.send(Command::StmtClose, &ids[0].to_le_bytes()).await;
-    client.query("SELECT 1").await.expect_ok();
-    assert_eq!(t.metric("myriad_pool_waiting", None), 1.0, "one is still open");
-    client.send(Command::StmtClose, &ids[1].to_le_bytes()).await;
+    let reply = client.command(Command::StmtExecute, &[&long.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat()).await;
+    assert_eq!(reply.raw[2].1[2], 1, "{reply:?}");
+    assert_eq!(t.metric("myriad_pool_waiting", None), 1.0, "it is still open");
+    client.send(Command::StmtClose, &long.to_le_bytes()).await;
     served(&t, &mut other, "COM_STMT_CLOSE").await;
 });
 
 on_both!(long_data_pins_until_it_is_used, one_backend, |t| async move {
     let mut client = t.client().await;
     let id = client.prepare("SELECT LENGTH(?)").await.to_le_bytes();
-    client.send(Command::StmtSendLongData, &[&id[..], &[0, 0], b"some text"].concat()).await;
-    t.until("myriad_pinned_clients", Some("long_data"), 1.0).await;
     let execute = [&id[..], &[0, 1, 0, 0, 0, 0, 1, 252, 0]].concat();
-    let reply = client.command(Command::StmtExecute, &execute).await;
-    reply.expect_ok();
-    assert_eq!(reply.raw[3].1.last(), Some(&0), "{reply:?}");
-    t.until("myriad_pinned_clients", Some("long_data"), 0.0).await;
-    let mut other = waiter(&t).await;
-    client.send(Command::StmtClose, &id).await;
-    served(&t, &mut other, "COM_STMT_CLOSE").await;
+    for (end, with) in [(Command::StmtExecute, &execute[..]), (Command::StmtReset, &id), (Command::StmtClose, &id)] {
+        client.send(Command::StmtSendLongData, &[&id[..], &[0, 0], b"some text"].concat()).await;
+        t.until("myriad_pinned_clients", Some("long_data"), 1.0).await;
+        let mut other = waiter(&t).await;
+        client.send(end, with).await;
+        if end != Command::StmtClose {
+            let reply = client.reply(end).await.expect("a reply");
+            reply.expect_ok();
+            assert!(end != Command::StmtExecute || reply.raw[2].1[2] == 9, "{reply:?}");
+        }
+        served(&t, &mut other, "long data").await;
+    }
 });
 
 on_both!(a_cursor_pins_until_its_last_row, one_backend, |t| async move {
     let mut client = t.client().await;
     let id = client.prepare("SELECT 1 UNION SELECT 2 UNION SELECT 3").await.to_le_bytes();
-    client.command(Command::StmtExecute, &[&id[..], &[1, 1, 0, 0, 0]].concat()).await.expect_ok();
-    t.until("myriad_pinned_clients", Some("cursor"), 1.0).await;
     let fetch = [&id[..], &2_u32.to_le_bytes()].concat();
-    client.command(Command::StmtFetch, &fetch).await.expect_ok();
-    t.until("myriad_pinned_clients", Some("cursor"), 1.0).await;
-    client.command(Command::StmtFetch, &fetch).await.expect_ok();
-    t.until("myriad_pinned_clients", Some("cursor"), 0.0).await;
-    let mut other = waiter(&t).await;
-    client.send(Command::StmtClose, &id).await;
-    served(&t, &mut other, "COM_STMT_CLOSE").await;
+    for (end, with) in [(Command::StmtFetch, &fetch[..]), (Command::StmtReset, &id), (Command::StmtClose, &id)] {
+        client.command(Command::StmtExecute, &[&id[..], &[1, 1, 0, 0, 0]].concat()).await.expect_ok();
+        t.until("myriad_pinned_clients", Some("cursor"), 1.0).await;
+        client.command(Command::StmtFetch, &fetch).await.expect_ok();
+        let mut other = waiter(&t).await;
+        client.send(end, with).await;
+        if end != Command::StmtClose {
+            client.reply(end).await.expect("a reply").expect_ok();
+        }
+        served(&t, &mut other, "a cursor").await;
+    }
 });

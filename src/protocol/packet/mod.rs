@@ -8,6 +8,7 @@ pub mod change_user;
 pub mod column;
 pub mod eof;
 pub mod err;
+pub mod execute;
 pub mod greeting;
 pub mod handshake_response;
 pub mod ok;

@@ -4,6 +4,7 @@ mod asks;
 mod diagnostics;
 mod pins;
 mod restores;
+mod statements;
 mod user_variables;
 mod variables;
 
@@ -208,9 +209,22 @@ impl Stage {
     fn prepare(&mut self, text: &str, id: u32) -> &mut Self {
         let effects = self.effects(text);
         self.session.begin(Command::StmtPrepare, effects);
-        self.session.observe_prepared(id);
+        self.session.observe_prepared(0);
         assert_eq!(self.session.end(), Followup::None);
+        let text = Texts::default().intern(text.as_bytes(), self.session.mode(), effects);
+        let state = meaning(&self.interner, self.session.state());
+        self.session.add_statement(id, Statement::new(text, state, 0));
         self
+    }
+
+    /// Plays COM_STMT_EXECUTE, whose turn is not ended.
+    fn execute(&mut self, id: u32, replies: &[Reply]) -> &mut Self {
+        let effects = self.effects_of(id);
+        self.command(Command::StmtExecute, effects, replies)
+    }
+
+    fn effects_of(&self, id: u32) -> Effects {
+        self.session.effects_of(self.session.statement(id).expect("a statement"))
     }
 
     #[track_caller]
@@ -244,7 +258,7 @@ fn the_box_of_rare_things_is_given_back() {
     for mut stage in Stage::both() {
         stage.query("HANDLER t OPEN", &[ok()]).query("HANDLER t CLOSE", &[ok()]);
         stage.prepare("SELECT @@a", 1);
-        stage.session.observe_closed(1);
+        assert!(stage.session.close_statement(1).is_some());
         stage.query("DO 1", &[ok()]).pinned(&[]);
         assert!(stage.session.rare.is_none());
     }

@@ -103,10 +103,9 @@ fn what_fails_without_autocommit_may_have_opened_a_transaction() {
             stage.query("SET autocommit=0", &[ok().manual().set("autocommit", "OFF")]).pinned(&[]);
             stage.query("INSERT INTO t VALUES (1), (1)", &[err(code)]).pinned(&["transaction"]);
             stage.query("ROLLBACK", &[ok().manual()]).pinned(&[]);
-            stage.prepare("SELECT a FROM t", 1).command(Command::StmtExecute, Effects::default(), &[err(code)]);
+            stage.prepare("SELECT a FROM t", 1).execute(1, &[err(code)]);
             stage.session.end();
-            stage.pinned(&["transaction", "prepared_statement"]);
-            stage.session.observe_closed(1);
+            stage.pinned(&["transaction"]);
             // Off without having been set: only the status says so.
             stage.query("SET autocommit=1", &[ok().set("autocommit", "ON")]).query("DO 1", &[ok().manual()]);
             stage.query("DO ABS(a)", &[err(code)]).pinned(&["transaction"]);
@@ -268,9 +267,8 @@ fn a_renamed_table_or_a_reread_name_is_not_counted_any_more() {
     }
     for mut stage in Stage::both() {
         stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
-        stage.prepare("INSERT INTO t VALUES (?)", 1).command(Command::StmtExecute, Effects::default(), &[ok()]);
+        stage.prepare("INSERT INTO t VALUES (?)", 1).execute(1, &[ok()]);
         stage.session.end();
-        stage.session.observe_closed(1);
         stage.query("DROP TABLE t", &[ok()]).pinned(&[]);
         stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);
         stage.query("DO 1; ALTER TABLE t RENAME TO u", &[ok(), ok()]);
@@ -303,49 +301,6 @@ fn xa() {
     stage.query("SELECT 1", &[rows(1).in_trans()]).pinned(&["transaction", "xa"]);
     stage.query("XA ROLLBACK 'x'", &[err(1400)]).pinned(&["transaction", "xa"]);
     stage.query("XA ROLLBACK 'x'", &[ok().trx("________").chars("")]).pinned(&[]);
-}
-
-#[test]
-fn prepared_statements_pin_while_they_are_open_and_do_what_their_text_does() {
-    for mut stage in Stage::both() {
-        stage.prepare("SELECT GET_LOCK(?, 1)", 1).pinned(&["prepared_statement"]);
-        stage.prepare("SELECT 1", 2);
-        let only_two = stage.session.effects_of(2);
-        stage.command(Command::StmtExecute, only_two, &[rows(1)]).pinned(&["prepared_statement"]);
-        stage.session.end();
-        stage.command(Command::StmtExecute, Effects::default(), &[rows(1)]);
-        stage.session.end();
-        stage.pinned(&["user_lock", "prepared_statement"]);
-        stage.session.observe_closed(1);
-        stage.session.observe_closed(7);
-        stage.pinned(&["user_lock", "prepared_statement"]);
-        stage.session.observe_closed(2);
-        stage.pinned(&["user_lock"]);
-    }
-    for mut stage in Stage::both() {
-        // Preparing does nothing yet, whatever it fails with.
-        let effects = stage.effects("SELECT 1 INTO @a");
-        stage.command(Command::StmtPrepare, effects, &[err(1064)]);
-        assert_eq!(stage.session.end(), Followup::None);
-        stage.pinned(&[]);
-    }
-}
-
-#[test]
-fn long_data_and_cursors() {
-    for mut stage in Stage::both() {
-        stage.prepare("SELECT ?", 1);
-        stage.command(Command::StmtSendLongData, Effects::default(), &[]);
-        stage.session.end();
-        stage.pinned(&["prepared_statement", "long_data"]);
-        let opened = rows(0).status(StatusFlags::SERVER_STATUS_CURSOR_EXISTS);
-        stage.command(Command::StmtExecute, Effects::default(), std::slice::from_ref(&opened));
-        stage.session.end();
-        stage.pinned(&["prepared_statement", "cursor"]);
-        stage.command(Command::StmtFetch, Effects::default(), &[opened]).pinned(&["prepared_statement", "cursor"]);
-        let last = rows(1).status(StatusFlags::SERVER_STATUS_LAST_ROW_SENT);
-        stage.command(Command::StmtFetch, Effects::default(), &[last]).pinned(&["prepared_statement"]);
-    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn variables_are_carried() {
         assert!(stage.session.mode().ansi_quotes);
         // Set by a prepared statement: S11.
         stage.prepare("SET time_zone=?", 1);
-        stage.command(Command::StmtExecute, Effects::default(), &[ok().set("time_zone", "+01:00")]);
+        stage.execute(1, &[ok().set("time_zone", "+01:00")]);
         assert_eq!(stage.session.end(), Followup::None);
         assert_eq!(stage.session.state().variable("time_zone"), Some(&b"+01:00"[..]));
     }

@@ -1,8 +1,11 @@
 //! A client whose backend is used by somebody else between any two of its statements, and its private twin.
 
+use std::collections::HashMap;
+
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::protocol::packet::ok::OkPacket;
+use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::packet::session_track::changes;
 use myriad::protocol::response::Class;
 
@@ -17,6 +20,9 @@ pub(crate) struct Twin {
     intruder: Wire,
     schema: String,
     twin_schema: String,
+    /// The direct connection's id of each prepared statement, by the proxied one's: MariaDB counts on where an earlier
+    /// connection of the same thread ended.
+    statements: HashMap<u32, u32>,
 }
 
 /// What the intruder does: whatever a statement may leave behind, in other numbers than any test expects.
@@ -38,7 +44,8 @@ impl Twin {
         let there = |schema: &str| Login { schema: Some(schema.to_owned()), ..login.clone() };
         let proxied = t.client_as(&there(&t.schema)).await;
         let direct = t.direct(&there(&twin_schema)).await;
-        let mut twin = Self { proxied, direct, intruder, schema: t.schema.clone(), twin_schema };
+        let mut twin =
+            Self { proxied, direct, intruder, schema: t.schema.clone(), twin_schema, statements: HashMap::new() };
         twin.intrude().await;
         twin
     }
@@ -64,14 +71,47 @@ impl Twin {
 
     /// Both run this command and are answered the same.
     pub(crate) async fn command(&mut self, command: Command, argument: &[u8]) -> Packets {
-        let direct = self.direct.command(command, argument).await;
+        let (id, there) = self.named(command, argument);
+        let direct = self.direct.command(command, &there).await;
         let proxied = self.proxied.command(command, argument).await;
         let argument = String::from_utf8_lossy(argument);
-        let (wanted, got) = (self.comparable(&direct), self.comparable(&proxied));
+        if let (Some(one), Some(other)) = (prepared(&proxied), prepared(&direct)) {
+            self.statements.insert(one, other);
+        }
+        let (mut wanted, got) = (self.comparable(&direct), self.comparable(&proxied));
+        if let Some((id, there)) = id {
+            wanted.iter_mut().for_each(|(_, text)| *text = text.replace(&format!("({there})"), &format!("({id})")));
+        }
         for at in 0..wanted.len().max(got.len()) {
             assert_eq!(got.get(at), wanted.get(at), "packet {at} of the answer to {command:?} {argument}");
         }
         proxied
+    }
+
+    /// Both send this command, which is not answered.
+    pub(crate) async fn send(&mut self, command: Command, argument: &[u8]) {
+        let (_, there) = self.named(command, argument);
+        self.direct.send(command, &there).await;
+        self.proxied.send(command, argument).await;
+    }
+
+    /// The statement that a command names, by both its ids, and the argument for the direct connection.
+    fn named(&self, command: Command, argument: &[u8]) -> (Option<(u32, u32)>, Vec<u8>) {
+        let about = [
+            Command::StmtExecute,
+            Command::StmtFetch,
+            Command::StmtReset,
+            Command::StmtClose,
+            Command::StmtSendLongData,
+        ];
+        match argument.split_first_chunk::<4>() {
+            Some((id, rest)) if about.contains(&command) => {
+                let id = u32::from_le_bytes(*id);
+                let there = self.statements.get(&id).copied().unwrap_or(id);
+                (Some((id, there)), [&there.to_le_bytes()[..], rest].concat())
+            }
+            _ => (None, argument.to_vec()),
+        }
     }
 
     /// Somebody else uses the backend.
@@ -88,12 +128,19 @@ impl Twin {
         let packets = reply.raw.iter().zip(&reply.classes).map(|((seq, payload), class)| {
             let text = match class {
                 Class::Ok | Class::RowsEnd => ok(payload, tracks),
+                Class::PrepareOk => payload[PrepareOk::ID_AT.end..].escape_ascii().to_string(),
                 _ => payload.escape_ascii().to_string(),
             };
             (*seq, text.replace(&self.twin_schema, &self.schema))
         });
         packets.collect()
     }
+}
+
+/// The id of a statement that was prepared.
+fn prepared(reply: &Packets) -> Option<u32> {
+    reply.classes.first().filter(|class| **class == Class::PrepareOk)?;
+    PrepareOk::parse(&reply.raw[0].1).ok().map(|ok| ok.statement_id)
 }
 
 /// An OK with its tracked changes in order: MariaDB lists them in the order of a hash table of all names that are tracked

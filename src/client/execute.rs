@@ -1,0 +1,230 @@
+//! COM_STMT_EXECUTE: finding the backend's statement for the client's, and its parameters' types.
+
+use std::sync::Arc;
+
+use super::serve::Client;
+use super::turn::{Next, Task};
+use crate::backend::Wanted;
+use crate::pool::{Lease, Server};
+use crate::protocol::command::Command;
+use crate::protocol::frame::HEADER;
+use crate::protocol::packet::execute::{Execute, Types};
+use crate::relay::{Front, Traffic};
+use crate::session::{Bound, Recall, Statement};
+use crate::sql::{self, Effects, Flags};
+
+/// A command about a prepared statement that a backend answers.
+#[derive(Debug)]
+pub(super) struct Serving {
+    /// The client's id.
+    pub(super) id: u32,
+    /// The backend's.
+    pub(super) there: u32,
+    /// What the backend's statement is.
+    pub(super) wanted: Wanted,
+}
+
+/// Errors of an execute that was not even begun: what is left of long data stays.
+const NOT_BEGUN: [u16; 2] = [1210, 1835];
+
+/// What an execute needs besides a backend.
+struct Plan {
+    id: u32,
+    statement: Statement,
+    wanted: Wanted,
+    task: Box<Task>,
+    /// How long its front is, where the types are to be put in.
+    kept: Option<usize>,
+}
+
+impl Client {
+    /// COM_STMT_EXECUTE
+    pub(super) async fn execute(&mut self) -> Next {
+        let mut plan = match Box::pin(self.plan_execute()).await {
+            Ok(plan) => plan,
+            Err(next) => return next,
+        };
+        let effects = plan.task.effects.as_ref();
+        let (mut lease, mut prefix) = match self.restored(Command::StmtExecute, effects).await {
+            Ok(ready) => ready,
+            Err(next) => return next,
+        };
+        let mut found = match plan.statement.held {
+            Some(there) => Some(there),
+            None => lease.prepared.find(&plan.wanted),
+        };
+        if found.is_none() && !Box::pin(self.part_from_last(&mut lease, effects)).await {
+            return self.lost(lease).await;
+        }
+        let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
+        match recall {
+            Some(Recall::Text(text)) => {
+                let mode = self.session.mode();
+                let text = self.door.texts.intern(&text, mode, sql::effects(&text, mode));
+                plan.wanted = plan.wanted.reworded(text);
+                found = lease.prepared.find(&plan.wanted);
+            }
+            Some(Recall::Lost(what)) => return Box::pin(self.refuse(lease, what)).await,
+            _ => {}
+        }
+        let there = match found {
+            Some(there) => there,
+            None => {
+                let mut traffic = Traffic::default();
+                let asked = Box::pin(self.prepare_again(&mut lease, &mut prefix, &plan.wanted, &mut traffic)).await;
+                match asked {
+                    Ok(there) => there,
+                    Err(error) => return Box::pin(self.unprepared(lease, error)).await,
+                }
+            }
+        };
+        plan.task.prefix = prefix;
+        let Plan { id, statement, wanted, mut task, kept } = *plan;
+        self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));
+        self.run(lease, &mut task).await
+    }
+
+    /// Everything that can be known before there is a backend.
+    async fn plan_execute(&mut self) -> Result<Box<Plan>, Next> {
+        let id = self.known_statement(Command::StmtExecute).await?;
+        let params = self.session.statement(id).map_or(0, |statement| statement.params);
+        self.read_front(Execute::longest_front(params)).await?;
+        let Some(statement) = self.session.statement(id) else { return Err(self.unknown_command_argument().await) };
+        let Some(execute) = Execute::parse(self.argument(), params) else {
+            return Err(self.unknown_command_argument().await);
+        };
+        let state = self.session.state();
+        let (mut kept, mut bound) = (None, None);
+        match execute.types {
+            Types::Sent(types) if !statement.bound.as_ref().is_some_and(|bound| bound.is(types, state)) => {
+                let mariadb = self.session.options().mariadb;
+                bound = Some(Arc::new(Bound::new(types, statement.bound.as_deref(), state, mariadb)));
+            }
+            Types::Kept { front } => kept = Some(front),
+            _ => {}
+        }
+        let cursor = execute.cursor;
+        if let Some(bound) = bound {
+            self.session.change_statement(id, |statement| statement.bound = Some(bound));
+        }
+        let Some(statement) = self.session.statement(id).cloned() else {
+            return Err(self.unknown_command_argument().await);
+        };
+        if statement.lost_data {
+            return Err(self.refuse_here(&super::reply::Fault::LostLongData).await);
+        }
+        let effects = self.session.effects_of(&statement);
+        let wanted = Wanted::new(&statement, cursor);
+        let task = Task::new(Command::StmtExecute, Some(effects));
+        Ok(Box::new(Plan { id, statement, wanted, task, kept }))
+    }
+
+    /// A statement must be prepared first: what the last one left on this backend goes with that. False if it is lost.
+    pub(super) async fn part_from_last(&mut self, lease: &mut Lease<Server>, effects: Option<&Effects>) -> bool {
+        let reads = effects.is_some_and(|effects| effects.may(Flags::READS_DIAGNOSTICS));
+        if self.moved || (self.session.owes().is_empty() && !reads) {
+            return true;
+        }
+        if !self.pay(lease).await {
+            return false;
+        }
+        let _ = self.session.moved();
+        self.moved = true;
+        true
+    }
+
+    /// Makes the execute at the buffer's front one of the backend's statement `there`; `kept` is how long its front is if
+    /// it comes without types.
+    fn name_there(
+        &mut self,
+        lease: &mut Lease<Server>,
+        task: &mut Task,
+        (id, statement): (u32, &Statement),
+        (there, wanted, kept): (u32, Wanted, Option<usize>),
+    ) {
+        if statement.held.is_some() {
+            lease.prepared.use_held(there, &wanted);
+        } else if wanted.cursor() {
+            lease.prepared.hold(there, &wanted);
+        }
+        let known = lease.prepared.bound(there, &wanted);
+        match (kept, &statement.bound) {
+            (Some(len), Some(bound)) if !known.is_some_and(|known| Arc::ptr_eq(known, bound) || known.means(bound)) => {
+                task.front = self.front_with_types(len, there, bound);
+            }
+            (None, Some(bound)) => {
+                // One object for all clients that bind the same.
+                if let Some(known) = known.filter(|known| known.is_same(bound)).cloned() {
+                    self.session.change_statement(id, |statement| statement.bound = Some(known));
+                }
+            }
+            _ => {}
+        }
+        lease.prepared.bind(there, &wanted, None);
+        self.put_statement_id(there);
+        task.statement = Some(Serving { id, there, wanted });
+    }
+
+    /// The execute's front with the types in it that the client has sent before.
+    fn front_with_types(&self, len: usize, there: u32, bound: &Bound) -> Option<Front> {
+        let mut bytes = vec![Command::StmtExecute.byte()];
+        bytes.extend_from_slice(self.argument().get(..len)?);
+        bytes.get_mut(1..)?.get_mut(Execute::ID_AT)?.copy_from_slice(&there.to_le_bytes());
+        *bytes.last_mut()? = 1;
+        bytes.extend_from_slice(bound.types());
+        Some(Front { skip: 1 + len, bytes })
+    }
+
+    /// Names the backend's statement in the command at the buffer's front.
+    pub(super) fn put_statement_id(&mut self, there: u32) {
+        let argument = self.buffer.data_mut().get_mut(HEADER + 1..);
+        if let Some(place) = argument.and_then(|argument| argument.get_mut(Execute::ID_AT)) {
+            place.copy_from_slice(&there.to_le_bytes());
+        }
+    }
+
+    /// The command was answered: what that means for the statement. True if long data may be left in it that must not
+    /// meet another client's execute.
+    pub(super) fn served(&mut self, lease: &mut Lease<Server>, command: Command, serving: &Serving) -> bool {
+        let &Serving { id, there, ref wanted } = serving;
+        let Some(statement) = self.session.statement(id).cloned() else { return false };
+        let begun = self.error != 0 && !NOT_BEGUN.contains(&self.error);
+        if command == Command::StmtExecute && statement.long_data && begun {
+            return true;
+        }
+        let saw = self.session.saw_cursor();
+        let (mut long_data, mut cursor) = (statement.long_data, statement.cursor);
+        match command {
+            Command::StmtExecute => {
+                let bound = statement.bound.clone().filter(|_| self.error == 0);
+                lease.prepared.bind(there, wanted, bound);
+                cursor = self.error == 0 && saw == Some(true);
+                long_data &= self.error != 0;
+            }
+            Command::StmtFetch => cursor &= saw != Some(false),
+            Command::StmtReset if self.error == 0 => (long_data, cursor) = (false, false),
+            Command::StmtSendLongData => long_data = true,
+            _ => {}
+        }
+        let keeps = statement.private || long_data || cursor;
+        self.session.change_statement(id, |statement| {
+            (statement.long_data, statement.cursor) = (long_data, cursor);
+            statement.held = keeps.then_some(there);
+        });
+        if !keeps {
+            lease.prepared.release(there);
+        }
+        false
+    }
+
+    /// Has the backend drop what is left of long data after an execute that failed. False if it is lost.
+    pub(super) async fn clean(&mut self, lease: &mut Lease<Server>, task: &Task) -> bool {
+        let Some(serving) = &task.statement else { return true };
+        if lease.command(Command::StmtReset, &serving.there.to_le_bytes()).await.is_err() {
+            return false;
+        }
+        self.session.change_statement(serving.id, |statement| statement.long_data = false);
+        self.served(lease, task.command, serving);
+        true
+    }
+}

@@ -1,0 +1,102 @@
+//! The front of COM_STMT_EXECUTE: everything before the parameters' values.
+//!
+//! ```text
+//!  id 4 | flags 1 | iterations 4 | NULL bitmap (n + 7) / 8 | types follow? 1 | types 2 n | values
+//!                                 `------------ only with n > 0 parameters -----------'
+//! ```
+//! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html>.
+
+use std::ops::Range;
+
+/// Where the NULL bitmap starts, behind the command's code.
+const BITMAP_AT: usize = 9;
+
+/// The front of an execute, behind the command's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execute<'a> {
+    /// The statement's id.
+    pub id: u32,
+    /// A cursor is wanted.
+    pub cursor: bool,
+    /// What it says about the parameters' types.
+    pub types: Types<'a>,
+}
+
+/// What an execute says about the types of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Types<'a> {
+    /// There are no parameters.
+    None,
+    /// As sent before. The front ends here, behind the byte that says so.
+    Kept {
+        /// The front's length.
+        front: usize,
+    },
+    /// Two bytes for each parameter.
+    Sent(&'a [u8]),
+    /// The packet is too short: the server will say so.
+    Malformed,
+}
+
+impl<'a> Execute<'a> {
+    /// Where the id stands, behind the command's code.
+    pub const ID_AT: Range<usize> = 0..4;
+
+    /// Reads the front of an execute of a statement with so many parameters; `None` if not even the id is there.
+    pub fn parse(argument: &'a [u8], params: u16) -> Option<Self> {
+        let id = u32::from_le_bytes(*argument.first_chunk()?);
+        let flags = argument.get(4).copied().unwrap_or_default();
+        Some(Self { id, cursor: flags & 1 != 0, types: Self::types(argument, params) })
+    }
+
+    fn types(argument: &'a [u8], params: u16) -> Types<'a> {
+        if params == 0 {
+            return Types::None;
+        }
+        let params = usize::from(params);
+        let at = BITMAP_AT + params.div_ceil(8);
+        match argument.get(at) {
+            None => Types::Malformed,
+            Some(0) => Types::Kept { front: at + 1 },
+            Some(_) => argument.get(at + 1..at + 1 + 2 * params).map_or(Types::Malformed, Types::Sent),
+        }
+    }
+
+    /// How long the front is at most.
+    #[must_use]
+    pub fn longest_front(params: u16) -> usize {
+        let params = usize::from(params);
+        BITMAP_AT + params.div_ceil(8) + 1 + 2 * params
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIXED: &[u8] = b"\x07\0\0\0\x01\x01\0\0\0";
+
+    #[test]
+    fn types_are_sent_kept_or_cut_short() {
+        let with = |rest: &[u8]| [FIXED, rest].concat();
+        for (params, rest, wanted) in [
+            (0, &b""[..], Types::None),
+            (0, b"\0\x01", Types::None),
+            (2, b"\0\x01\xfd\0\x03\x80values", Types::Sent(b"\xfd\0\x03\x80")),
+            (2, b"\0\x01\xfd\0\x03", Types::Malformed),
+            (2, b"\0\0values", Types::Kept { front: 11 }),
+            (8, b"\0\0", Types::Kept { front: 11 }),
+            (9, b"\0\0\0", Types::Kept { front: 12 }),
+            (9, b"\0\0", Types::Malformed),
+            (2, b"", Types::Malformed),
+        ] {
+            let bytes = with(rest);
+            let execute = Execute::parse(&bytes, params).unwrap();
+            assert_eq!(execute, Execute { id: 7, cursor: true, types: wanted }, "{params} {rest:?}");
+            assert!(bytes.len() <= Execute::longest_front(params) + 6);
+        }
+        assert_eq!(Execute::parse(b"\x01\0\0", 0), None);
+        let short = Execute::parse(b"\x01\0\0\0", 0).unwrap();
+        assert_eq!(short, Execute { id: 1, cursor: false, types: Types::None });
+    }
+}
