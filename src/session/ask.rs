@@ -24,6 +24,8 @@ pub enum Ask {
     Schema,
     /// `FOUND_ROWS()`: more than there were rows, after `SQL_CALC_FOUND_ROWS`.
     FoundRows,
+    /// The names of all user variables, in hexadecimal (MariaDB), a row each.
+    UserVariableNames,
     /// The values of these user variables, a row each: type, collation, value.
     UserVariables {
         /// Checked names, in lower case.
@@ -41,6 +43,7 @@ impl Ask {
             Self::Warnings => "SHOW WARNINGS".to_owned(),
             Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
+            Self::UserVariableNames => user_variables::list(),
             Self::UserVariables { names, room } => user_variables::question(names, *room),
             Self::Variables(names) => {
                 let mut text = "SELECT ".to_owned();
@@ -61,7 +64,7 @@ impl Ask {
         let fields = |row: &Bytes| text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect::<Vec<_>>();
         let rows: Rows = rows.iter().map(fields).collect();
         match self {
-            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows => rows,
+            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows | Self::UserVariableNames => rows,
             Self::UserVariables { .. } => {
                 user_variables::describe(columns, rows.into_iter().next().unwrap_or_default())
             }
@@ -72,7 +75,7 @@ impl Ask {
     #[must_use]
     pub fn binds(&self, rows: &Rows) -> bool {
         match self {
-            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows => false,
+            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows | Self::UserVariableNames => false,
             Self::UserVariables { names, room } => user_variables::read(names, *room, rows).is_none(),
         }
     }

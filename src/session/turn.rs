@@ -272,6 +272,10 @@ impl Session {
                 self.rare().asks.retain(|other| other != ask);
                 self.note_schema(rows);
             }
+            Ask::UserVariableNames => {
+                self.rare().asks.retain(|other| other != ask);
+                self.note_user_names(rows.as_ref());
+            }
             Ask::UserVariables { names, room } => self.note_user_values(names, *room, rows.as_ref()),
             Ask::Variables(names) => {
                 self.rare().asks.retain(|other| other != ask);

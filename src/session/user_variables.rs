@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::user_value::{self, UserValue, erasure};
 use super::{Ask, PinReason, Rows, Session};
 use crate::protocol::packet::column::ColumnDefinition;
-use crate::sql::{Effects, Flags, Mention};
+use crate::sql::{Effects, Flags, Mention, is_lasting_name};
 
 /// How many variables of a session are carried. With more, it is pinned.
 const MOST: usize = 64;
@@ -98,6 +98,31 @@ impl Session {
         }
         if too_many {
             self.pins.insert(PinReason::UserVariables);
+        }
+    }
+
+    /// Code ran that was not seen, on a backend that no other session had used: at the end of the turn the server is asked
+    /// which user variables there are. False where it cannot be asked: only MariaDB tells every account.
+    pub fn list_user_variables(&mut self) -> bool {
+        let can = self.options.mariadb;
+        if can && !self.rare().asks.contains(&Ask::UserVariableNames) {
+            self.rare().asks.push(Ask::UserVariableNames);
+        }
+        can
+    }
+
+    /// The answer to that: any of them may have been written. Where the names are not known or too many, it pins.
+    pub(super) fn note_user_names(&mut self, rows: Option<&Rows>) {
+        let names = rows.map(|rows| rows.iter().map(|row| name_of(row)).collect::<Option<Vec<_>>>());
+        let Some(names) = names.flatten().filter(|names| names.len() <= MOST) else {
+            self.pins.insert(PinReason::UserVariables);
+            return;
+        };
+        for name in names {
+            let known = self.user_variables.get_or_insert_default();
+            if !known.is_unknown(&name) {
+                Arc::make_mut(known).forget(&name);
+            }
         }
     }
 
@@ -182,6 +207,22 @@ pub(super) fn assignments(from: Option<&UserVariables>, to: Option<&UserVariable
         }
     }
     (all, warn)
+}
+
+/// The question for all names.
+pub(super) fn list() -> String {
+    format!(
+        "SELECT HEX(LOWER(CONVERT(variable_name USING utf8mb4))) FROM information_schema.user_variables LIMIT {}",
+        MOST + 1
+    )
+}
+
+/// A name in such an answer, if it is one that can be carried.
+fn name_of(row: &[Option<Vec<u8>>]) -> Option<Box<str>> {
+    let (pairs, rest) = row.first()?.as_deref()?.as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let name = pairs.iter().map(byte).collect::<Option<Vec<_>>>()?;
+    (rest.is_empty() && is_lasting_name(&name)).then(|| String::from_utf8_lossy(&name).into())
 }
 
 /// The question for these variables: three columns for each. Longer values than `most` bytes come cut off, but longer

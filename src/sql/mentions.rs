@@ -74,7 +74,7 @@ impl Mentions {
         }
         let from = usize::from(self.len);
         match self.bytes.get_mut(from..from + name.len() + 1) {
-            Some([room @ .., end]) if is_lasting(name) => {
+            Some([room @ .., end]) if is_lasting_name(name) => {
                 for (to, byte) in room.iter_mut().zip(name) {
                     *to = byte.to_ascii_lowercase();
                 }
@@ -114,8 +114,9 @@ const fn is_end(byte: u8) -> bool {
     byte == READ || byte == ASSIGNED
 }
 
-/// Whether this spelling will mean the same variable later, and fits between the ends.
-fn is_lasting(name: &[u8]) -> bool {
+/// Whether this spelling of a user variable's name will mean the same one later, in every character set.
+#[must_use]
+pub fn is_lasting_name(name: &[u8]) -> bool {
     let may_stand = |byte: &u8| *byte >= b' ' && *byte != 0x7f && means_the_same(*byte) && !is_end(*byte);
     !name.is_empty() && !name.ends_with(b" ") && name.iter().all(may_stand)
 }

@@ -37,7 +37,7 @@ pub use diagnostics::{GetDiagnostics, Item, get_diagnostics};
 pub use effects::{Effects, Kill, Locking, Names, Plain, Window};
 pub use flags::Flags;
 pub use lexer::{Lexer, effects, fuzz};
-pub use mentions::{Mention, Mentions};
+pub use mentions::{Mention, Mentions, is_lasting_name};
 pub use reword::{Question, Reworded, reword};
 pub use word::Word;
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use myriad::config::Config;
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
+use myriad::session::Ask;
 
-use crate::support::{Login, Setup, Twin, on_both, one_backend, own_backends};
+use crate::support::{Kind, Login, Setup, Twin, on_both, one_backend, own_backends};
 
 /// Values of every kind.
 const VALUES: [&str; 84] = [
@@ -271,6 +272,16 @@ on_both!(what_is_not_a_variable_survives_the_question, one_backend, |t| async mo
         "SHOW COUNT(*) WARNINGS",
     ] {
         twin.query(sql).await;
+    }
+});
+
+on_both!(mariadb_tells_every_account_the_names_of_its_own_variables, |t| async move {
+    let mut client = t.direct(&t.app()).await;
+    client.query("SET @a = 1, @`B c` = NULL, NAMES latin1, character_set_results = utf16").await.expect_ok();
+    let reply = client.query(&Ask::UserVariableNames.text()).await;
+    match t.kind {
+        Kind::MariaDb => assert_eq!(reply.raw.len(), 5, "a column, two rows, an end: {reply:?}"),
+        Kind::MySql => reply.expect_error(1109),
     }
 });
 

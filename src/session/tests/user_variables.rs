@@ -228,3 +228,27 @@ fn a_prepared_statement_writes_when_it_is_executed() {
         assert!(stage.owed().text().starts_with("SELECT IF(FALSE, @`a`, NULL)"));
     }
 }
+
+#[test]
+fn after_unseen_code_mariadb_tells_every_name() {
+    let names = |all: &[&[u8]]| {
+        let hex = |name: &&[u8]| Some(name.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
+        Some(all.iter().map(|name| vec![hex(name)]).collect::<Rows>())
+    };
+    let mut stage = Stage::new(MARIA);
+    let effects = stage.effects("DO 1");
+    stage.command(Command::Query, effects, &[ok()]);
+    assert!(stage.session.list_user_variables() && stage.session.list_user_variables());
+    assert_eq!(stage.session.end(), Followup::Ask(Ask::UserVariableNames));
+    stage.session.answer(&Ask::UserVariableNames, names(&[b"by_procedure", b"a b"]));
+    assert_eq!(stage.session.end(), Followup::None);
+    assert!(stage.owed().text().contains("@`a b`") && stage.owed().text().contains("@`by_procedure`"));
+    stage.pinned(&[]);
+    for told in [None, names(&["\u{e9}".as_bytes()]), names(&[b"x".as_slice(); 65])] {
+        let mut stage = Stage::new(MARIA);
+        assert!(stage.session.list_user_variables());
+        stage.session.answer(&Ask::UserVariableNames, told);
+        stage.pinned(&["user_variables"]);
+    }
+    assert!(!Stage::new(MYSQL).session.list_user_variables());
+}
