@@ -174,26 +174,13 @@ on_both!(diagnostics_are_ones_own, one_backend, |t| async move {
     twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (2), (3)", "SELECT n FROM t"]).await;
     for cause in CAUSES.iter().chain(&["SELECT * FROM `n\u{f8} such t\u{e5}ble`"]) {
         for question in DIAGNOSTICS {
-            // The variables pin: from the question on nobody else comes near.
-            twin.query(cause).await;
-            twin.query_and_keep(question).await;
-            twin.query_and_keep("SELECT ROW_COUNT(), FOUND_ROWS()").await;
-            let types = "SELECT @a, @b, @c, CHARSET(@a), COLLATION(@b), COERCIBILITY(@c), @a + 1";
-            twin.query_and_keep(types).await;
-            twin.command(Command::ResetConnection, b"").await;
-            twin.query(cause).await;
-            twin.query_and_keep(question).await;
-            twin.query_and_keep("SHOW WARNINGS").await;
-            twin.command(Command::ResetConnection, b"").await;
-            twin.intrude().await;
+            let values = "SELECT @a, @b, @c, CHARSET(@a), COLLATION(@b), COERCIBILITY(@c), @a + 1";
+            twin.queries(&[cause, question, "SELECT ROW_COUNT(), FOUND_ROWS()", values]).await;
+            twin.queries(&[cause, question, "SHOW WARNINGS", values]).await;
         }
     }
     for sql in ["SET @n = ROW_COUNT(), @m = @@warning_count", "SELECT ROW_COUNT(), @@error_count INTO @n, @m"] {
-        twin.query("SELECT n, CAST('x' AS SIGNED) FROM t").await;
-        twin.query_and_keep(sql).await;
-        twin.query_and_keep("SELECT @n, @m").await;
-        twin.command(Command::ResetConnection, b"").await;
-        twin.intrude().await;
+        twin.queries(&["SELECT n, CAST('x' AS SIGNED) FROM t", sql, "SELECT @n, @m"]).await;
     }
     assert_eq!(t.metric("myriad_unanswered_total", None), 0.0);
 });
