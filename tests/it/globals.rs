@@ -83,13 +83,16 @@ on_both!(
         admin.query(&format!("SET GLOBAL {name} = 'much'")).await.expect_error(1232);
         admin.query("SET GLOBAL no_such_variable = 1").await.expect_error(1193);
         let prepared = admin.prepare(&format!("SET GLOBAL {name} = 6")).await;
-        admin.send(Command::StmtClose, &prepared.to_le_bytes()).await;
         assert_eq!(seen_by_a_new_session(&t, &format!("@@{name}")).await, "5");
         assert_eq!(stale(&t), closed);
         // Free again, the old connection is not used any more.
         pinned.query("COMMIT").await.expect_ok();
         assert_eq!(pinned.one(&format!("SELECT @@{name}")).await, "5");
         assert_eq!(stale(&t), closed + 1.0);
+        // Executed, it does.
+        let execute = [&prepared.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
+        admin.command(Command::StmtExecute, &execute).await.expect_ok();
+        assert_eq!(seen_by_a_new_session(&t, &format!("@@{name}")).await, "6");
         set_global(&mut direct, name, &before).await;
     }
 );
