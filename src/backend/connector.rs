@@ -288,7 +288,8 @@ impl Connector {
             let collations = Arc::new(collations(backend, greeting.is_mariadb()).await?);
             let default_charset = default_charset(backend).await?;
             let sql_mode = sql_mode(backend, &initial).await?;
-            let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode };
+            let autocommit_off = autocommit_off(backend).await?;
+            let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode, autocommit_off };
             self.learn(greeting, Some(settings));
         }
         backend.state = BackendState::fresh(self.interner.intern(initial), false);
@@ -328,6 +329,14 @@ async fn sql_mode(backend: &mut Backend, initial: &StateSpec) -> Result<Option<S
     match backend.query("SELECT @@global.sql_mode").await {
         Err(QueryError::Refused { .. }) => Ok(None),
         rows => Ok(rows?.fields(0).into_iter().next().flatten().map(|mode| text(&mode))),
+    }
+}
+
+/// Whether new sessions begin without autocommit.
+async fn autocommit_off(backend: &mut Backend) -> Result<bool, QueryError> {
+    match backend.query("SELECT @@global.autocommit").await {
+        Err(QueryError::Refused { .. }) => Ok(false),
+        rows => Ok(rows?.fields(0).into_iter().next().flatten().is_some_and(|value| value == b"0")),
     }
 }
 

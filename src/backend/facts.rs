@@ -43,6 +43,8 @@ pub struct Settings {
     pub sql_mode: Option<String>,
     /// New sessions run nothing, whoever they are of.
     pub begins_plain: bool,
+    /// New sessions begin without autocommit.
+    pub autocommit_off: bool,
     /// How many doubts the connector had had when this was learned.
     pub as_of: u64,
 }

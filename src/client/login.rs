@@ -118,6 +118,7 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
         ignore_space: has("IGNORE_SPACE"),
+        autocommit_off: facts.as_ref().is_some_and(|facts| facts.settings.autocommit_off),
         version: facts.as_ref().map_or(0, |facts| facts.number()),
         user_variables: door.settings.user_variables,
     };

@@ -33,8 +33,7 @@
 //! SET (which is reported), and nobody sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so
 //! unseen code (`CALL`, `EXECUTE`, a function of somebody's own) pins. An ERR reports nothing: a variable that a trigger
 //! sets before its statement fails is learnt only if a later OK reports it. A sequence (MariaDB) that is drawn from by a
-//! column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once. Where a server's own default is
-//! `autocommit=0`, a session learns so from its first OK: an ERR before that does not pin.
+//! column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
@@ -98,6 +97,8 @@ pub struct Options {
     pub no_backslash_escapes: bool,
     /// The server's own `sql_mode` has IGNORE_SPACE.
     pub ignore_space: bool,
+    /// The server's own default is `autocommit=0`. MySQL's status says so only after a first statement.
+    pub autocommit_off: bool,
     /// The server's version: 80,017 is 8.0.17. 0: not known.
     pub version: u32,
     /// How many bytes of user variables are carried along; with more, the session is pinned.
@@ -128,7 +129,7 @@ pub struct Session {
     rearm: bool,
     /// The backend's list of warnings may hold something.
     warned: bool,
-    /// Whether autocommit is on, as the last status said; `None`: none came yet.
+    /// Whether autocommit is on, as the last status said; `None`: none came yet, and it is on by default.
     autocommit: Option<bool>,
     /// The id that the last COM_STMT_PREPARE used up.
     last_statement: u32,
@@ -171,7 +172,7 @@ impl Session {
             told: Told::default(),
             rearm: false,
             warned: false,
-            autocommit: None,
+            autocommit: options.autocommit_off.then_some(false),
             last_statement: 0,
             turn: Turn::default(),
             rare: None,

@@ -90,7 +90,6 @@ impl Session {
     /// taken for open until the next OK says.
     pub(super) fn suspect_transaction(&mut self) {
         let off = self.state.variable("autocommit").is_some_and(|value| matches!(value, b"OFF" | b"0"));
-        // Before the first status the server's own default counts: on, as good as everywhere.
         if off || self.autocommit == Some(false) {
             self.pins.insert(PinReason::Transaction);
         }

@@ -199,3 +199,25 @@ on_both!(
         looks(&t, 1.0).await;
     }
 );
+
+// MySQL's status says "autocommit" until a first statement has run.
+on_both!(
+    apart where_autocommit_is_off_by_default_a_first_error_keeps_its_transaction,
+    |config| config.pool.max_connections = 2,
+    |t| async move {
+        let mut direct = t.master().await;
+        let mut first = t.client().await;
+        first.query("CREATE TABLE t (n INT PRIMARY KEY)").await.expect_ok();
+        let mut admin = t.client_as(&Login::admin()).await;
+        set_global(&mut admin, "autocommit", "0").await;
+        let (mut client, mut other) = (t.client().await, t.client().await);
+        set_global(&mut direct, "autocommit", "1").await;
+        client.query("INSERT INTO t VALUES (1), (2), (2)").await.expect_error(1062);
+        t.until("myriad_pinned_clients", Some("transaction"), 1.0).await;
+        client.query("INSERT INTO t VALUES (3)").await.expect_ok();
+        client.query("ROLLBACK").await.expect_ok();
+        t.until("myriad_pinned_clients", None, 0.0).await;
+        assert_eq!(other.one("SELECT COUNT(*) FROM t").await, "0");
+        other.query("COMMIT").await.expect_ok();
+    }
+);

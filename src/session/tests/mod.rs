@@ -26,6 +26,7 @@ const MYSQL: Options = Options {
     ansi_quotes: false,
     no_backslash_escapes: false,
     ignore_space: false,
+    autocommit_off: false,
     version: 90_704,
     user_variables: 100,
 };

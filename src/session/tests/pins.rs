@@ -115,6 +115,15 @@ fn what_fails_without_autocommit_may_have_opened_a_transaction() {
     }
 }
 
+#[test]
+fn where_autocommit_is_off_by_default_the_first_error_counts() {
+    for options in [MYSQL, MARIA] {
+        let mut stage = Stage::new(Options { autocommit_off: true, ..options });
+        stage.query("INSERT INTO t VALUES (1), (1)", &[err(1062)]).pinned(&["transaction"]);
+        stage.query("ROLLBACK", &[ok().manual()]).pinned(&[]);
+    }
+}
+
 /// Bytes that another character set reads otherwise, and escapes, make no name that could be recognized later.
 #[test]
 fn a_name_that_may_change_its_meaning_ends_nothing() {
