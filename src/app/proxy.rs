@@ -19,7 +19,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Openings, Proven, Remembered, Settings};
+use crate::client::{Door, Openings, Proven, Remembered, Routines, Settings};
 use crate::config::{Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -204,6 +204,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
         keys: Arc::new(Keys::default()),
         killing: Arc::new(Semaphore::new(config.pool.kill_connections)),
+        routines: Routines::new(config.session.harmless_routines.as_deref().unwrap_or_default()),
         tasks: TaskTracker::new(),
         settings: Settings::new(config),
     })

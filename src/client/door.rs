@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::opening::Openings;
 use super::registry::Registry;
 use super::remember::Remembered;
+use super::routines::Routines;
 use super::users::Users;
 use crate::backend::Connector;
 use crate::config::{Config, PoolMode};
@@ -50,6 +51,8 @@ pub struct Door {
     pub keys: Arc<Keys>,
     /// Room for connections beyond the pool, to kill by.
     pub killing: Arc<Semaphore>,
+    /// Routines that leave nothing in a session.
+    pub routines: Routines,
     /// The tasks of all clients.
     pub tasks: TaskTracker,
     /// The settings below, as configured.

@@ -24,6 +24,7 @@ impl Client {
             Followup::None => true,
             Followup::Ask(first) => Box::pin(self.ask(&mut lease, first)).await,
         };
+        self.note_routines();
         if sound && self.session.rearm_trackers() {
             sound = Box::pin(lease.arm_trackers()).await.is_ok();
         }

@@ -92,6 +92,10 @@ impl Client {
         self.registered.entry.runs_on(lease.thread_id);
         let may = |flags| task.effects.as_ref().is_some_and(|effects| effects.may(flags));
         self.own_trackers = may(Flags::SET_TRACKER) && lease.tracks();
+        if command == Command::Query {
+            self.doubt_routines(task.effects.as_ref());
+            self.foresee_calls(task.effects.as_ref());
+        }
         self.session.begin(command, task.effects.unwrap_or_default());
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
@@ -127,6 +131,9 @@ impl Client {
         if unclean && !Box::pin(self.clean(&mut lease, task)).await {
             lease.discard(CloseReason::Lost);
             return ControlFlow::Break(Goodbye::BackendLost);
+        }
+        if command == Command::Query {
+            self.doubt_routines(task.effects.as_ref());
         }
         self.after(lease).await
     }

@@ -80,6 +80,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     backend.tls.mode: BACKEND_TLS,
     backend.tls.ca: Maybe(FilePath),
     backend.tls.server_name: Maybe(TEXT),
+    session.harmless_routines: Maybe(Several(TEXT)),
     pool.mode: POOL_MODE,
     pool.max_connections: Whole(1, 100_000),
     pool.min_idle: Whole(0, 100_000),

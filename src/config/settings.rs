@@ -14,6 +14,8 @@ pub struct Config {
     pub server: Server,
     /// Where queries go.
     pub backend: Backend,
+    /// What is known of sessions beyond what the server says.
+    pub session: Session,
     /// How many connections, for how long.
     pub pool: Pool,
     /// Who is next.
@@ -114,6 +116,13 @@ pub struct Backend {
     pub init_sql: Option<Vec<String>>,
     /// TLS with the servers.
     pub tls: BackendTls,
+}
+
+/// `[session]`
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// Stored procedures and functions that leave nothing behind in a session: `NAME`, or `SCHEMA.NAME`. Default none.
+    pub harmless_routines: Option<Vec<String>>,
 }
 
 /// How much TLS is wanted with servers.

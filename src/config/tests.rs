@@ -165,7 +165,7 @@ level = 3
 "#,
     );
     let expected = [
-        "1:1: colour: is not a section: there are server, backend, pool, scheduler, limits, auth, metrics, runtime, log",
+        "1:1: colour: is not a section: there are server, backend, session, pool, scheduler, limits, auth, metrics, runtime, log",
         "3:29: server.listen: \"nowhere\" is no address to listen on: write an IP address and a port, as in \"127.0.0.1:6033\" or \"[::1]:6033\"",
         "4:1: server.max_client: is not an option: did you mean \"max_clients\"?",
         "5:1: server.max_connections: is not an option: did you mean \"pool.max_connections\"?",

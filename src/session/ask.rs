@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 
+use super::unseen::Target;
 use super::user_variables;
 use crate::protocol::packet::column::text_row;
 
@@ -33,6 +34,8 @@ pub enum Ask {
         /// How many bytes of values the session may keep. With more, its backend must stay its own.
         room: usize,
     },
+    /// What stored routines do.
+    Routines(Vec<Target>),
 }
 
 impl Ask {
@@ -45,6 +48,7 @@ impl Ask {
             Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
             Self::UserVariableNames => user_variables::list(),
             Self::UserVariables { names, room } => user_variables::question(names, *room),
+            Self::Routines(targets) => super::unseen::question(targets),
             Self::Variables(names) => {
                 let mut text = "SELECT ".to_owned();
                 for (n, name) in names.iter().enumerate() {
@@ -64,7 +68,12 @@ impl Ask {
         let fields = |row: &Bytes| text_row(row).map(|field| field.map(<[u8]>::to_vec)).collect::<Vec<_>>();
         let rows: Rows = rows.iter().map(fields).collect();
         match self {
-            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows | Self::UserVariableNames => rows,
+            Self::Variables(_)
+            | Self::Warnings
+            | Self::Schema
+            | Self::FoundRows
+            | Self::UserVariableNames
+            | Self::Routines(_) => rows,
             Self::UserVariables { .. } => {
                 user_variables::describe(columns, rows.into_iter().next().unwrap_or_default())
             }
@@ -75,7 +84,12 @@ impl Ask {
     #[must_use]
     pub fn binds(&self, rows: &Rows) -> bool {
         match self {
-            Self::Variables(_) | Self::Warnings | Self::Schema | Self::FoundRows | Self::UserVariableNames => false,
+            Self::Variables(_)
+            | Self::Warnings
+            | Self::Schema
+            | Self::FoundRows
+            | Self::UserVariableNames
+            | Self::Routines(_) => false,
             Self::UserVariables { names, room } => user_variables::read(names, *room, rows).is_none(),
         }
     }

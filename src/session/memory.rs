@@ -171,6 +171,8 @@ impl Memory {
             // `SELECT .. INTO`
             (None, Word::Select) if about.mariadb && !has_from => Some(0),
             (None, Word::Select) => Some(ok.affected_rows),
+            // What the procedure's last statement found.
+            (None, Word::Call) => None,
             (None, Word::Do) if has_from || !about.mariadb => Some(1),
             (None, Word::Set) if has_from && about.mariadb => Some(1),
             (None, Word::Create) if has_from && about.mariadb => Some(ok.affected_rows),

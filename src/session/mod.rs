@@ -21,7 +21,7 @@
 //!   suspicion, ends only where the whole text is known and succeeded.
 //! - **Questions**: `collation_connection` is never reported with `SET NAMES`, MariaDB reports nothing of `SET @@x = ..`
 //!   (without a scope) and reports values that `SET STATEMENT` has taken back already; an OK's insert id is not always
-//!   `LAST_INSERT_ID()`.
+//!   `LAST_INSERT_ID()`; what a stored routine does is in its body (`unseen`).
 //! - What none of these explains pins, and only a reset ends it.
 //!
 //! # Prepared statements
@@ -51,6 +51,7 @@ mod statements;
 mod tally;
 mod texts;
 mod turn;
+mod unseen;
 mod user_value;
 mod user_variables;
 mod variables;
@@ -74,6 +75,7 @@ pub use restore::{BackendState, Plan, Restore, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
 pub use statements::{Statement, meaning, to_prepare_in};
 pub use texts::{Text, Texts};
+pub use unseen::Target;
 pub use user_variables::UserVariables;
 pub use variables::note_initial;
 
@@ -81,6 +83,7 @@ use memory::Found;
 use statements::Statements;
 use tally::Tally;
 use turn::Turn;
+use unseen::Unseen;
 
 /// What a session is told when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +157,8 @@ struct Rare {
     asks: Vec<Ask>,
     /// Variables to be asked for at the end of this turn.
     doubtful: Vec<Box<str>>,
+    /// The routines that the turn at hand calls, as far as it is not known what they do.
+    unseen: Option<Unseen>,
 }
 
 impl Session {

@@ -135,6 +135,8 @@ impl Session {
         if draft.state_changed && !explained {
             self.pins.insert(PinReason::Unexplained);
         }
+        let by_text = Flags::each(EXPLAINING).any(|flag| !Flags::RUNS_UNSEEN.any(flag) && self.turn.flags.any(flag));
+        self.turn.surprised |= draft.state_changed && !draft.explained && !by_text;
         self.adopt(draft.spec);
         draft.told_insert_id
     }

@@ -62,7 +62,8 @@ reasons! {
     ResourceGroup => "resource_group",
     /// An XA transaction. Ends when it is finished, or provably detached from the connection.
     Xa => "xa",
-    /// Code ran that was not seen: `CALL`, `EXECUTE`, a stored function, MariaDB's compound statements. Ends at a reset.
+    /// Code ran that was not seen: `CALL`, `EXECUTE`, a stored function, MariaDB's compound statements. Ends when the bodies
+    /// of what was called show that they leave nothing, or at a reset.
     Call => "call",
     /// `profiling` or `optimizer_trace` is or was on: the server keeps the session's statements. Ends at a reset.
     Trace => "trace",

@@ -30,8 +30,12 @@ pub(super) struct Turn {
     pub schema_told: bool,
     /// The server said that the statement has a cursor, or that it was read to its end.
     pub cursor: Option<bool>,
+    /// The server said "something changed", and only code that is not seen can have done it.
+    pub surprised: bool,
+    /// What is called does not exist: nothing ran, unless something that was called says so.
+    pub missing: bool,
     /// Pins as they were before.
-    before: PinSet,
+    pub before: PinSet,
 }
 
 impl Default for Turn {
@@ -51,6 +55,8 @@ impl Default for Turn {
             charsets_told: [false; 3],
             schema_told: false,
             cursor: None,
+            surprised: false,
+            missing: false,
             before: PinSet::EMPTY,
         }
     }
@@ -96,6 +102,10 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
 
 /// ER_PARSE_ERROR: nothing of the statement ran, or a function or trigger in it raised this code itself.
 const PARSE_ERROR: u16 = 1064;
+
+/// ER_SP_DOES_NOT_EXIST, and the same where a function of the server's own is spelled like that.
+const NO_ROUTINE: u16 = 1305;
+const NO_FUNCTION: u16 = 1630;
 
 /// What may be there though the statement ended with [`PARSE_ERROR`]: what an expression does before another one fails.
 const DONE_BY_EXPRESSIONS: PinSet = PinSet::of(PinReason::UserLock)
@@ -176,6 +186,7 @@ impl Session {
     /// An ERR.
     pub fn observe_err(&mut self, code: u16) {
         self.turn.failed = true;
+        self.turn.missing = matches!(code, NO_ROUTINE | NO_FUNCTION) && self.turn.oks == 0;
         if !self.turn.runs_statement() && self.turn.command != Command::StmtPrepare {
             return;
         }
@@ -259,6 +270,7 @@ impl Session {
                 self.memory.save(rows.unwrap_or_default());
                 return self.memory.asked_for_list();
             }
+            Ask::Routines(targets) => self.judge(targets, rows.unwrap_or_default()),
             Ask::FoundRows => {
                 let field = rows.as_ref().and_then(|rows| rows.first()?.first()?.as_deref());
                 match field.and_then(|text| str::from_utf8(text).ok()?.parse().ok()) {
@@ -293,6 +305,7 @@ impl Session {
     fn close_turn(&mut self) {
         self.end_counted();
         self.end_plain();
+        self.end_unseen();
         let turn = &self.turn;
         let did_something = turn.oks > 0 || !turn.failed;
         if turn.schema_told && turn.failed {
@@ -318,6 +331,7 @@ impl Session {
             !(rare.statements.is_empty()
                 && rare.asks.is_empty()
                 && rare.doubtful.is_empty()
+                && rare.unseen.is_none()
                 && [&rare.prepared, &rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
         };
         if !self.rare.as_deref().is_some_and(in_use) {

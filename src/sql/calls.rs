@@ -84,12 +84,18 @@ impl Rules {
     /// Every token, in order.
     pub(super) fn call(&mut self, token: &Token<'_>, after_dot: bool, in_system: bool) {
         self.decide(token);
+        self.collect_token(token, after_dot);
         let previous = self.statement.previous;
         match token.kind {
             Kind::Word | Kind::Name => self.name_may_call(token, after_dot, in_system),
             Kind::Punct(sign) => {
                 if sign == b'(' && matches!(previous, Kind::Word | Kind::Name) && self.statement.calls.callable {
                     self.statement.calls.pending = self.is_call(token);
+                    if let Some(collector) = &mut self.collector
+                        && self.statement.calls.pending != Pending::No
+                    {
+                        collector.calls_function();
+                    }
                 }
                 let word = if previous == Kind::Word { self.statement.previous_word } else { Word::None };
                 self.statement.calls.note_sign(sign, word);
@@ -103,6 +109,9 @@ impl Rules {
     pub(super) fn end_call(&mut self) {
         if self.statement.calls.pending != Pending::No {
             self.flag(Flags::CALLS_FUNCTION);
+        }
+        if let Some(collector) = &mut self.collector {
+            collector.end_call();
         }
     }
 

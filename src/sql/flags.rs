@@ -62,6 +62,8 @@ flags! {
     DEALLOCATE,
     /// `CALL`: runs code that is not seen here.
     CALL,
+    /// `CREATE`, `ALTER` or `DROP` of a stored routine.
+    CHANGES_ROUTINE,
     /// A function is called that is not the server's own: it runs code that is not seen here.
     CALLS_FUNCTION,
     /// MariaDB's statements outside procedures that hold others (`BEGIN NOT ATOMIC`, `IF`, `FOR`, ...).

@@ -152,7 +152,7 @@ impl Lexer {
     }
 
     /// The last token ends with the text.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         match self.state {
             State::Word => self.end_word(),
             State::Number | State::Fraction => self.end_number(),

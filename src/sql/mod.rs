@@ -16,6 +16,7 @@
 mod builtin;
 mod bytes;
 mod calls;
+mod code;
 mod comment;
 mod diagnostics;
 mod effects;
@@ -33,6 +34,7 @@ mod word;
 #[cfg(test)]
 mod tests;
 
+pub use code::{Code, Routine, code};
 pub use diagnostics::{GetDiagnostics, Item, get_diagnostics};
 pub use effects::{Effects, Kill, Locking, Names, Plain, Window};
 pub use flags::Flags;

@@ -4,6 +4,7 @@
 //! `@@` is a name. `SET` has its own rules (`set`), and whole texts of a known form theirs (`shape`).
 
 use super::calls::Calls;
+use super::code::Collector;
 use super::set::Set;
 use super::shape::Shape;
 use super::tape::Tape;
@@ -65,6 +66,8 @@ pub(super) struct Rules {
     assigned: bool,
     /// It was not named before.
     fresh: bool,
+    /// Names what is called, where that is asked for.
+    pub(super) collector: Option<Box<Collector>>,
 }
 
 /// The statement at hand.
@@ -127,6 +130,7 @@ impl Rules {
             commented: false,
             assigned: false,
             fresh: false,
+            collector: None,
         }
     }
 
@@ -158,7 +162,8 @@ impl Rules {
     /// list of values.
     pub(super) fn pass(&mut self, kind: Kind, end: u64) -> bool {
         let statement = &mut self.statement;
-        let idle = statement.index > 2
+        let idle = self.collector.is_none()
+            && statement.index > 2
             && statement.first != Word::Set
             && statement.function == Word::None
             && !statement.argument
@@ -263,7 +268,7 @@ impl Rules {
         self.found.first = Word::None;
     }
 
-    fn end_statement(&mut self) {
+    pub(super) fn end_statement(&mut self) {
         if self.statement.index > 0 {
             self.found.statements = self.found.statements.saturating_add(1);
             if self.statement.first == Word::Rollback && !self.statement.to {
@@ -430,6 +435,7 @@ impl Rules {
         let flags = match (statement.first, word) {
             (Word::Create, Word::Temporary) => Flags::CREATE_TEMPORARY,
             (Word::Load, Word::Local) => Flags::LOAD_LOCAL,
+            (Word::Create | Word::Alter | Word::Drop, Word::Procedure | Word::Function) => Flags::CHANGES_ROUTINE,
             (Word::Show, Word::Warnings | Word::Errors) => Flags::READS_WARNINGS,
             (Word::Get, Word::Diagnostics) => Flags::READS_WARNINGS.and(Flags::READS_ROW_COUNT),
             (_, Word::SqlCalcFoundRows) => Flags::CALC_FOUND_ROWS,

@@ -89,8 +89,8 @@ words! {
     Values b"VALUES", While b"WHILE", With b"WITH", Work b"WORK", Xa b"XA",
     // What follows.
     As b"AS", Authorization b"AUTHORIZATION", Char b"CHAR", Character b"CHARACTER", Charset b"CHARSET", Close b"CLOSE",
-    Connection b"CONNECTION", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", Dual b"DUAL", End b"END",
-    Errors b"ERRORS", Exists b"EXISTS", Export b"EXPORT", From b"FROM", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
+    Connection b"CONNECTION", Continue b"CONTINUE", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", Dual b"DUAL", End b"END",
+    Errors b"ERRORS", Exists b"EXISTS", Exit b"EXIT", Export b"EXPORT", From b"FROM", Function b"FUNCTION", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
     Instance b"INSTANCE", Into b"INTO", Limit b"LIMIT", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Offset b"OFFSET",
     Open b"OPEN", Or b"OR",
     Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",

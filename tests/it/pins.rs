@@ -176,7 +176,7 @@ async fn tables(t: &Setup) -> Wire {
     for sql in [
         "CREATE TABLE t (n INT)",
         "CREATE TABLE ids (id INT AUTO_INCREMENT PRIMARY KEY)",
-        "CREATE PROCEDURE nothing() SELECT 1",
+        "CREATE PROCEDURE nothing() SELECT @nothing",
     ] {
         client.query(sql).await.expect_ok();
     }

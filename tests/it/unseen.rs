@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use myriad::config::Config;
 use myriad::protocol::command::Command;
 use myriad::sql::{self, Flags, Mode};
 
-use crate::support::{Kind, Setup, Wire, on_both, one_backend};
+use crate::support::{Kind, Login, Setup, Twin, Wire, on_both, one_backend};
 
 /// Everything that the server calls a word, and everything that it calls a function.
 async fn words(t: &Setup) -> BTreeSet<String> {
@@ -199,4 +200,102 @@ on_both!(what_the_server_does_itself_pins_nobody, one_backend, |t| async move {
         assert_eq!(other.one("SELECT 1").await, "1", "{sql}");
     }
     assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+});
+
+/// Routines that leave nothing, or only what the server reports.
+async fn careful(client: &mut Wire) {
+    for sql in [
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)",
+        "CREATE PROCEDURE fill(a INT) BEGIN DECLARE x INT DEFAULT double_of(a); \
+         INSERT INTO t (n) VALUES (x), (x + 1); SELECT COUNT(*) FROM t WHERE n >= x; END",
+        "CREATE FUNCTION double_of(a INT) RETURNS INT DETERMINISTIC RETURN a * 2",
+        "CREATE FUNCTION touch() RETURNS INT NOT DETERMINISTIC MODIFIES SQL DATA BEGIN \
+         INSERT INTO t (n) VALUES (77); RETURN LAST_INSERT_ID(); END",
+        "CREATE PROCEDURE zone(z VARCHAR(10)) SET time_zone = z",
+        "CREATE PROCEDURE warn() SELECT CAST('x' AS SIGNED), CAST('y' AS SIGNED)",
+        "CREATE PROCEDURE fails() INSERT INTO t (id, n) VALUES (1, 1), (1, 1)",
+        "CREATE PROCEDURE outer_one(a INT) CALL fill(double_of(a))",
+    ] {
+        client.query(sql).await.expect_ok();
+    }
+}
+
+on_both!(what_a_body_shows_to_leave_nothing_pins_nobody, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    for (login, schema) in [(t.app(), t.schema.clone()), (t.app(), t.twin_schema())] {
+        let mut direct = t.direct(&Login { schema: Some(schema), ..login }).await;
+        careful(&mut direct).await;
+    }
+    let (id, count, warnings) = ("SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()", "SHOW WARNINGS");
+    for round in 0..2 {
+        println!("round {round}");
+        twin.queries(&[
+            "SELECT double_of(4)",
+            id,
+            "CALL fill(3)",
+            id,
+            "CALL fill(3)",
+            count,
+            "CALL warn()",
+            warnings,
+            "SELECT touch()",
+            id,
+            count,
+            "UPDATE t SET n = double_of(n) WHERE n < 50",
+            count,
+            "CALL outer_one(double_of(5))",
+            warnings,
+            id,
+            "CALL zone('+03:00')",
+            "SELECT @@time_zone",
+            "SET time_zone = DEFAULT",
+            "SELECT no_such_function(1)",
+            warnings,
+            "DO double_of(1)",
+        ])
+        .await;
+    }
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+    // In a transaction the question waits for its end.
+    twin.query_and_keep("BEGIN").await;
+    twin.query_and_keep("CALL fill(9)").await;
+    twin.query_and_keep("SELECT double_of(1)").await;
+    twin.query("ROLLBACK").await;
+    twin.query("SELECT COUNT(*) FROM t").await;
+    // Of what fails nobody knows what it did before.
+    twin.query_and_keep("CALL fails()").await;
+    t.until("myriad_pinned_clients", Some("call"), 1.0).await;
+});
+
+on_both!(a_routine_that_is_replaced_is_read_again, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    client.query("CREATE PROCEDURE p() SELECT 1").await.expect_ok();
+    for _ in 0..3 {
+        client.query("CALL p()").await.expect_ok();
+    }
+    assert_eq!(t.metric("myriad_pins_total", Some("call")), 0.0);
+    other.query("DROP PROCEDURE p").await.expect_ok();
+    other.query("CREATE PROCEDURE p() SET @a = 1").await.expect_ok();
+    client.query("CALL p()").await.expect_ok();
+    t.until("myriad_pinned_clients", Some("call"), 1.0).await;
+    assert_eq!(client.one("SELECT @a").await, "1");
+});
+
+/// The operator knows this one.
+fn vouched(config: &mut Config) {
+    config.session.harmless_routines = Some(vec!["Known".into(), "nowhere.unknown".into()]);
+}
+
+on_both!(whom_the_operator_vouches_for_pins_nobody, vouched, |t| async move {
+    let mut admin = t.direct(&Login { schema: Some(t.schema.clone()), ..Login::admin() }).await;
+    for name in ["known", "unknown"] {
+        admin.query(&format!("CREATE PROCEDURE {name}() SELECT 1")).await.expect_ok();
+    }
+    let mut other = t.client_as(&Login { user: "other", password: "other-secret", ..t.app() }).await;
+    // Whose body one may not read.
+    other.query("CALL known()").await.expect_ok();
+    other.query("CALL known()").await.expect_ok();
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+    other.query("CALL unknown()").await.expect_ok();
+    t.until("myriad_pinned_clients", Some("call"), 1.0).await;
 });

@@ -147,7 +147,7 @@ fn after_an_error_the_schema_is_asked_for_if_one_was_named() {
     for (answer, schema, unexplained) in table {
         for mut stage in Stage::both() {
             let asked = stage.asked("CALL p()", &[ok().schema("proc"), err(1146)], &[("schema", answer)]);
-            assert_eq!(asked, ["SHOW WARNINGS", SCHEMA]);
+            assert_eq!(asked, ["SHOW WARNINGS", "SELECT FOUND_ROWS() LIMIT 1", SCHEMA]);
             let pins = stage.session.pins();
             assert_eq!(pins.contains(PinReason::Unexplained), unexplained, "{answer:?}");
             if !unexplained {

@@ -261,3 +261,14 @@ fn the_last_insert_id_is_asked_where_the_ok_does_not_settle_it() {
         }
     }
 }
+
+/// What a procedure's last statement found nobody counts.
+#[test]
+fn rows_found_by_a_procedure_are_asked_for() {
+    for mut stage in Stage::both() {
+        stage.query("SELECT 1", &[rows(1)]).query("CALL p()", &[rows(3), ok()]);
+        assert!(stage.session.owes().contains(&Ask::FoundRows));
+        stage.query("SELECT 1", &[rows(1)]);
+        assert!(!stage.session.owes().contains(&Ask::FoundRows));
+    }
+}
