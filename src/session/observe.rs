@@ -57,6 +57,12 @@ impl Session {
         if rows.is_some() && self.options.mariadb && may_return && !told_insert_id {
             self.last_insert_id = None;
         }
+        // A LOAD's OK has no insert id either, on both servers.
+        let several = self.turn.command == Command::Query && self.turn.first == Word::Other;
+        let may_load = several || self.turn.first == Word::Load || self.turn.flags.any(Flags::LOAD_LOCAL);
+        if may_load && !told_insert_id {
+            self.last_insert_id = None;
+        }
         let about = self.turn.about(self.options.mariadb);
         self.memory.observe_ok(ok, rows, &about);
         if ok.warnings > 0 {

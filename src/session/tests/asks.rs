@@ -119,6 +119,21 @@ fn rows_of_an_insert_hide_its_id() {
     }
 }
 
+/// Measured: the OK of a LOAD says insert id 0, whatever was generated.
+#[test]
+fn a_load_hides_its_ids() {
+    for text in [
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "LOAD XML LOCAL INFILE 'x' INTO TABLE t (v)",
+        "DO 1; LOAD DATA INFILE 'x' INTO TABLE t",
+    ] {
+        for mut stage in Stage::both() {
+            stage.query(text, &[ok()]);
+            assert_eq!(stage.session.owes(), [Ask::Variables(vec!["last_insert_id".into()])], "{text}");
+        }
+    }
+}
+
 /// A question would clear the list of warnings: that is saved first, and the count of rows is remembered.
 #[test]
 fn warnings_are_asked_for_before_anything_else() {

@@ -5,7 +5,7 @@ use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::protocol::frame::write_packet;
 
-use crate::support::{Login, Setup, Wire, on_both};
+use crate::support::{Login, Setup, Wire, on_both, one_backend};
 
 const LOAD: &str = "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE loaded";
 
@@ -100,6 +100,19 @@ on_both!(a_client_without_files, |t| async move {
     let refused = client.query(LOAD).await;
     assert!(refused.error().is_some(), "{refused:?}");
     assert_eq!(refused.raw, direct.query(LOAD).await.raw);
+});
+
+// The answer to a LOAD does not say which ids it has generated.
+on_both!(ids_of_a_file, one_backend, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    client.query("CREATE TABLE loaded (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(60))").await.expect_ok();
+    client.query("INSERT INTO loaded VALUES (70, 'first')").await.expect_ok();
+    assert_eq!(other.one("SELECT LAST_INSERT_ID()").await, "0");
+    load(&mut client, &format!("{LOAD} (v)"), b"second\nthird\n").await.expect_ok();
+    for _ in 0..2 {
+        assert_eq!(other.one("SELECT LAST_INSERT_ID()").await, "0");
+        assert_eq!(client.one("SELECT LAST_INSERT_ID()").await, "71");
+    }
 });
 
 // The client goes away in the middle of its file: nothing is loaded, and the backend's place is free again.
