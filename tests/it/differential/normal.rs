@@ -8,7 +8,7 @@
 //! 4. MariaDB lists the variables that one statement has changed in the order of a hash table of all names tracked on
 //!    this connection, and the proxy tracks more than the client: their order is not compared.
 //! 5. An old client's EOF behind the columns, which the proxy makes up from what it knows then: whether indexes served
-//!    well is known only at the end, and MySQL counts the warnings so far in it.
+//!    well is known only at the end, and so are the warnings that servers count in it when there are some by then.
 //! 6. Whether what reads the server's dictionary used an index: the server decides anew each time.
 //! 7. Sequence numbers of a login's last packet: how many packets a login takes is the proxy's own affair.
 //! 8. COM_STATISTICS: numbers of the moment.
@@ -78,7 +78,7 @@ impl Normal<'_> {
                     Class::Err => error(payload, statement),
                     Class::Row if memchr::memmem::find(payload, HANDLER).is_some() => about_handler(payload),
                     Class::Text => Bytes::from_static(b"(numbers of the moment)"),
-                    Class::Eof if ends_columns(&reply.classes, at) => self.first_eof(payload),
+                    Class::Eof if ends_columns(&reply.classes, at) => first_eof(payload),
                     Class::Eof if self.dictionary => last_eof(payload),
                     _ => payload.clone(),
                 };
@@ -123,17 +123,15 @@ impl Normal<'_> {
         ok.with_changes(!state.is_empty(), &state).encode(&mut out, tracks);
         out.freeze()
     }
+}
 
-    fn first_eof(&self, payload: &Bytes) -> Bytes {
-        let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
-        eof.status -= INDEXES;
-        if self.kind == Kind::MySql {
-            eof.warnings = 0;
-        }
-        let mut out = BytesMut::new();
-        eof.encode(&mut out);
-        out.freeze()
-    }
+fn first_eof(payload: &Bytes) -> Bytes {
+    let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
+    eof.status -= INDEXES;
+    eof.warnings = 0;
+    let mut out = BytesMut::new();
+    eof.encode(&mut out);
+    out.freeze()
 }
 
 fn last_eof(payload: &Bytes) -> Bytes {

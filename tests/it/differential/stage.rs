@@ -1,5 +1,7 @@
 //! The schemas that a script finds when it starts: the same in both worlds, but for their names.
 
+use std::time::{Duration, Instant};
+
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
@@ -86,9 +88,16 @@ async fn run(mut app: Wire, statements: Vec<Vec<u8>>) {
 pub(super) async fn clear(t: &Setup) {
     let (proxied, direct) = names(t);
     let mut admin = t.admin().await;
-    let prepared = admin.query("XA RECOVER").await;
-    for id in prepared.rows().into_iter().filter_map(|row| row.get(3).cloned().flatten()) {
-        if id.starts_with(&proxied.schema) || id.starts_with(&direct.schema) {
+    // What is prepared belongs to nobody only once its connection is gone.
+    let limit = Instant::now() + Duration::from_secs(10);
+    loop {
+        let prepared = admin.query("XA RECOVER").await.rows();
+        let ids = prepared.into_iter().filter_map(|row| row.get(3).cloned().flatten());
+        let ours: Vec<_> = ids.filter(|id| [&proxied, &direct].iter().any(|it| id.starts_with(&it.schema))).collect();
+        if ours.is_empty() || Instant::now() > limit {
+            break;
+        }
+        for id in ours {
             admin.query(&format!("XA ROLLBACK '{id}'")).await;
         }
     }

@@ -46,7 +46,6 @@ const TEXTS: &[(&str, usize)] = &[
     ("SET sql_mode = ?", 1),
     ("SELECT CAST(? AS SIGNED), 1 / 0", 1),
     ("CALL {s}.p_many()", 0),
-    ("CALL {s}.p_out(?, ?)", 2),
     ("DO 1", 0),
     ("SELECT \"x\", 'a' || 'b', '\u{e9}'", 0),
     ("DO GET_LOCK(?, 0)", 1),
