@@ -153,7 +153,10 @@ impl Play {
             Act::Statement(_, slot, _) => self.prepared_text(step.client, *slot),
             _ => String::new(),
         };
-        tolerate::reason(&Case { kind: self.kind, step, direct, proxied, text: &text })
+        let trace = self.trace.lock().expect("no panic").clone();
+        let own = trace.iter().rev().filter(|other| other.client == step.client);
+        let before: Vec<Act> = own.skip(1).take(20).map(|step| step.act.clone()).collect();
+        tolerate::reason(&Case { kind: self.kind, step, direct, proxied, text: &text, before: &before })
     }
 
     /// What a client has prepared last under this number.

@@ -19,11 +19,16 @@ pub(super) struct Case<'a> {
     pub(super) proxied: (&'a Form, &'a Outcome),
     /// The text of the statement, also of a prepared one.
     pub(super) text: &'a str,
+    /// What the client did before, last first.
+    pub(super) before: &'a [Act],
 }
 
 /// Why this difference is no news, if it is not.
 pub(super) fn reason(case: &Case<'_>) -> Option<&'static str> {
     let limits = [
+        (case.is_refused(), "a prepared question about the statement before, refused by 1235"),
+        (case.counts_the_one_before(), "MySQL counts the warnings of the statement before in other answers, too"),
+        (case.asks_about_a_command(), "what a command that is no statement leaves for questions about it"),
         (case.ran_unseen_code(), "a function or a trigger changed what nobody has seen"),
         (case.is_about_unset_variables(), "on a backend that it keeps, a variable that was never set may be NULL"),
         (case.is_about_collations(), "the collation of character_set_results, which a restore does not keep"),
@@ -40,6 +45,46 @@ pub(super) fn reason(case: &Case<'_>) -> Option<&'static str> {
 impl Case<'_> {
     fn says(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.text.contains(word))
+    }
+
+    fn is_refused(&self) -> bool {
+        let Outcome::Reply(reply, _) = self.proxied.1 else { return false };
+        matches!(self.step.act, Act::Statement(Command::StmtExecute, ..))
+            && reply.error().is_some_and(|(code, _)| code == 1235)
+    }
+
+    fn counts_the_one_before(&self) -> bool {
+        let counts = matches!(self.step.act, Act::Command(Command::Ping | Command::SetOption | Command::InitDb, _));
+        let but_warnings = |class, a: &[u8], b: &[u8]| match class {
+            Class::Ok => {
+                OkPacket::parse(a, false).ok().map(|ok| OkPacket { warnings: 0, ..ok })
+                    == OkPacket::parse(b, false).ok().map(|ok| OkPacket { warnings: 0, ..ok })
+            }
+            Class::RowsEnd | Class::Eof => a.len() == b.len() && a[0] == 0xfe,
+            _ => false,
+        };
+        self.kind == Kind::MySql && counts && self.differ_only(but_warnings)
+    }
+
+    fn asks_about_a_command(&self) -> bool {
+        let asks = |text: &str| {
+            let words =
+                ["ROW_COUNT", "FOUND_ROWS", "WARNINGS", "ERRORS", "warning_count", "error_count", "DIAGNOSTICS"];
+            words.iter().any(|word| text.contains(word))
+        };
+        let text_of = |act: &Act| match act {
+            Act::Command(Command::Query, sql) => String::from_utf8_lossy(sql).into_owned(),
+            _ => String::new(),
+        };
+        let is_other = |act: &Act| match act {
+            Act::Command(Command::Query, _) => text_of(act).starts_with("KILL") || text_of(act) == "RESIGNAL",
+            Act::Command(Command::ResetConnection, _) => false,
+            Act::Command(..) => true,
+            Act::Statement(..) => true,
+            _ => false,
+        };
+        let mut lately = self.before.iter().take_while(|act| is_other(act) || asks(&text_of(act)));
+        asks(self.text) && lately.any(is_other)
     }
 
     fn ran_unseen_code(&self) -> bool {
