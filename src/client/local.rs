@@ -25,6 +25,9 @@ const PENALTY: Duration = Duration::from_secs(1);
 impl Client {
     /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.
     pub(super) async fn reset(&mut self) -> Next {
+        if !self.session.bears_reset() {
+            self.drop_lease(CloseReason::Dirty);
+        }
         let taken = match self.lease.take().or_else(|| self.kept_for_us()) {
             Some(lease) => Ok(lease),
             None => lend::take(&self.door, &self.class, self.owner(), self.session.state().id).await,

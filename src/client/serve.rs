@@ -369,6 +369,9 @@ impl Client {
     /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
     pub(super) async fn forget_backend(&mut self) {
         self.loan = None;
+        if !self.session.bears_reset() {
+            self.drop_lease(CloseReason::Dirty);
+        }
         let Some(mut lease) = self.lease.take().or_else(|| self.kept_for_us()) else { return };
         self.door.metrics.session.resets.inc();
         let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;

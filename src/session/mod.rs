@@ -208,6 +208,15 @@ impl Session {
         !self.pins.is_empty()
     }
 
+    /// Whether its backend may be reset. MariaDB forgets what is prepared in XA then: it says that it commits, and does not,
+    /// and the connection inserts nothing any more.
+    #[must_use]
+    pub fn bears_reset(&self) -> bool {
+        let unseen = PinSet::of(PinReason::Transaction).and(PinSet::of(PinReason::Call));
+        let may_be_prepared = self.pins.contains(PinReason::Xa) || self.pins.common(unseen) == unseen;
+        !(self.options.mariadb && may_be_prepared)
+    }
+
     /// How the server reads its texts.
     #[must_use]
     pub fn mode(&self) -> Mode {

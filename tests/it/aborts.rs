@@ -192,3 +192,40 @@ on_both!(the_transaction_of_a_client_that_is_gone_is_rolled_back, one_backend, |
     drop(client);
     assert_eq!(other.one("SELECT COUNT(*) FROM t").await, "0");
 });
+
+// MariaDB loses what is prepared when its connection is reset: it says that it commits, and does not, and the connection
+// inserts nothing any more.
+on_both!(what_a_client_has_prepared_in_xa_outlives_it, one_backend, |t| async move {
+    let mut other = t.client().await;
+    other.query("CREATE TABLE t (n INT)").await.expect_ok();
+    for (n, end) in [Command::Quit, Command::ChangeUser].into_iter().enumerate() {
+        let mut client = t.client().await;
+        let id = format!("'{}.{n}'", t.schema);
+        for sql in ["XA START {id}", "INSERT INTO t VALUES (1)", "XA END {id}", "XA PREPARE {id}"] {
+            client.query(&sql.replace("{id}", &id)).await.expect_ok();
+        }
+        if end == Command::Quit {
+            drop(client);
+            t.until("myriad_clients", None, 1.0).await;
+        } else {
+            client.change_user(&t.app()).await.expect("the same user");
+        }
+        other.query(&format!("XA COMMIT {id}")).await.expect_ok();
+        assert_eq!(other.one("SELECT COUNT(*) FROM t").await, (2 * n + 1).to_string(), "{end:?}");
+        other.query("INSERT INTO t VALUES (2)").await.expect_ok();
+    }
+});
+
+// A reset loses it, but the connection that was reset is nobody's.
+on_both!(a_reset_with_something_prepared_in_xa_harms_nobody_else, one_backend, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    other.query("CREATE TABLE t (n INT)").await.expect_ok();
+    let id = format!("'{}'", t.schema);
+    for sql in ["XA START {id}", "INSERT INTO t VALUES (1)", "XA END {id}", "XA PREPARE {id}"] {
+        client.query(&sql.replace("{id}", &id)).await.expect_ok();
+    }
+    client.command(Command::ResetConnection, b"").await.expect_ok();
+    other.query("INSERT INTO t VALUES (2)").await.expect_ok();
+    client.query("INSERT INTO t VALUES (3)").await.expect_ok();
+    other.query(&format!("XA ROLLBACK {id}")).await.expect_ok();
+});

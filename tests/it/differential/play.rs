@@ -147,6 +147,14 @@ impl Play {
         Err(Difference { what })
     }
 
+    /// MariaDB never again lets go of the locks of an XA transaction whose connection is reset when it is prepared.
+    fn may_be_prepared(&self, client: usize) -> bool {
+        let trace = self.trace.lock().expect("no panic");
+        let own = trace.iter().rev().filter(|step| step.client == client).take(10);
+        let xa = |act: &Act| matches!(act, Act::Command(Command::Query, sql) if sql.starts_with(b"XA"));
+        self.kind == Kind::MariaDb && own.map(|step| &step.act).any(xa)
+    }
+
     fn tolerated(&self, step: &Step, direct: (&Form, &Outcome), proxied: (&Form, &Outcome)) -> Option<&'static str> {
         let text = match &step.act {
             Act::Command(Command::Query, sql) => String::from_utf8_lossy(sql).into_owned(),
@@ -240,6 +248,9 @@ impl Play {
         while self.settled > most {
             let oldest = self.pinned.iter().copied().find(|client| *client != step.client);
             let cure = match oldest.or_else(|| self.pinned.first().copied()) {
+                Some(client) if self.may_be_prepared(client) => {
+                    Step { client, act: Act::Reconnect(script.profiles[client].clone(), true) }
+                }
                 Some(client) => Step { client, act: Act::reset() },
                 // Nobody is known to be: to go and come again never waits.
                 None => match others.next() {
