@@ -24,8 +24,9 @@ impl Session {
         if turn.certainly_did(Flags::XA_FINISH | Flags::BEGIN) && !turn.flags.any(Flags::XA_PREPARE) {
             self.pins.remove(PinReason::Xa);
         }
-        if turn.inserted && !turn.flags.any(Flags::SET_ONE_SHOT) {
-            self.pins.remove(PinReason::OneShotVariable);
+        // An id that the client chose does not use up `insert_id`: only the server knows.
+        if turn.inserted && self.pins.contains(PinReason::OneShotVariable) {
+            self.rare().doubtful.push("insert_id".into());
         }
     }
 

@@ -209,6 +209,7 @@ impl Session {
                 // After SET STATEMENT it is what it was before.
                 Verdict::Timestamp if self.turn.flags.any(Flags::SET_STATEMENT) => {}
                 Verdict::Timestamp => self.note_timestamp(&mut spec, value.unwrap_or_default()),
+                Verdict::OneShot => self.pins.put(PinReason::OneShotVariable, value != Some(b"0")),
                 verdict => self.note_verdict(verdict, name, value.unwrap_or_default()),
             }
         }

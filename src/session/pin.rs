@@ -52,7 +52,7 @@ reasons! {
     Cursor => "cursor",
     /// `SET TRANSACTION` for the next transaction. Ends with that.
     OneShotTransaction => "one_shot_transaction",
-    /// `insert_id` for the next statement. Ends after that.
+    /// `insert_id` for the next id that is generated. Ends when the server says that it is used up.
     OneShotVariable => "one_shot_variable",
     /// A variable was set that cannot be read back or must not be copied. Ends at a reset.
     WriteOnlyVariable => "write_only_variable",

@@ -290,3 +290,16 @@ on_both!(a_client_may_track_its_schema_and_share, one_backend, |t| async move {
     }
     assert_eq!(t.metric("myriad_pins_total", None), 0.0);
 });
+
+// An id that the client chose itself does not use up `insert_id`.
+on_both!(an_insert_id_waits_for_its_own_insert, one_backend, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    client.query("CREATE TABLE ids (id INT AUTO_INCREMENT PRIMARY KEY, n INT)").await.expect_ok();
+    client.query("SET insert_id = 5000").await.expect_ok();
+    assert_eq!(client.query("INSERT INTO ids VALUES (1, 1)").await.ok().insert_id, 1);
+    // Nobody else can have the backend before it is used up.
+    t.until("myriad_pinned_clients", Some("one_shot_variable"), 1.0).await;
+    assert_eq!(client.query("INSERT INTO ids VALUES (NULL, 1)").await.ok().insert_id, 5000);
+    assert_eq!(other.query("INSERT INTO ids VALUES (NULL, 1)").await.ok().insert_id, 5001);
+    assert_eq!(client.query("INSERT INTO ids VALUES (NULL, 1)").await.ok().insert_id, 5002);
+});

@@ -71,7 +71,13 @@ fn insert_id_is_used_up_by_an_insert() {
         stage.query("SET insert_id=50", &[ok().set("insert_id", "50")]);
         stage.query("SET timestamp=5", &[ok().set("timestamp", "5.000000")]);
         stage.query("SELECT 1", &[rows(1)]).pinned(&["one_shot_variable"]);
-        stage.query("INSERT INTO t VALUES ()", &[ok().id(50)]).pinned(&[]);
+        // Nor does an id that the client chose itself: the server is asked.
+        let asked = ["SELECT @@session.`insert_id` LIMIT 1"];
+        assert_eq!(stage.asked("INSERT INTO t VALUES (9)", &[ok().id(9)], &[("insert_id", Some("50"))]), asked);
+        stage.pinned(&["one_shot_variable"]);
+        assert_eq!(stage.asked("INSERT INTO t VALUES ()", &[ok().id(50)], &[("insert_id", Some("0"))]), asked);
+        stage.pinned(&[]);
+        assert!(stage.asked("INSERT INTO t VALUES ()", &[ok().id(51)], &[]).is_empty());
     }
 }
 
