@@ -30,6 +30,7 @@ pub(super) fn reason(case: &Case<'_>) -> Option<&'static str> {
         (case.counts_the_one_before(), "MySQL counts the warnings of the statement before in other answers, too"),
         (case.asks_about_a_command(), "what a command that is no statement leaves for questions about it"),
         (case.ran_unseen_code(), "a function or a trigger changed what nobody has seen"),
+        (case.is_about_types_before(), "MySQL remembers what a parameter was in executions before the last"),
         (case.is_about_unset_variables(), "on a backend that it keeps, a variable that was never set may be NULL"),
         (case.is_about_collations(), "the collation of character_set_results, which a restore does not keep"),
         (case.is_a_flag_of_an_old_client(), "MariaDB tells old clients in an EOF that the session's state changed"),
@@ -83,7 +84,15 @@ impl Case<'_> {
             Act::Statement(..) => true,
             _ => false,
         };
-        let mut lately = self.before.iter().take_while(|act| is_other(act) || asks(&text_of(act)));
+        // MariaDB keeps the list over a SELECT without a table, and over nothing.
+        let leaves = |act: &Act| {
+            let text = text_of(act);
+            let empty = text.trim_start_matches(';').is_empty() || text.starts_with("/* nothing");
+            let tableless = empty || text.starts_with("SELECT") && !text.contains("FROM");
+            let is_query = matches!(act, Act::Command(Command::Query, _));
+            matches!(act, Act::Prepare(..)) || is_query && self.kind == Kind::MariaDb && tableless
+        };
+        let mut lately = self.before.iter().take_while(|act| is_other(act) || leaves(act) || asks(&text_of(act)));
         asks(self.text) && lately.any(is_other)
     }
 
@@ -96,6 +105,14 @@ impl Case<'_> {
         self.differ_only(|class, a, b| {
             class == Class::Column && a.len() == b.len() && a.iter().zip(b).filter(|(a, b)| a != b).count() <= 2
         })
+    }
+
+    fn is_about_types_before(&self) -> bool {
+        let Act::Statement(Command::StmtExecute, slot, rest) = &self.step.act else { return false };
+        let same = |act: &Act| matches!(act, Act::Statement(Command::StmtExecute, other, _) if other == slot);
+        let mut since = self.before.iter().take_while(|act| !matches!(act, Act::Prepare(other, _) if other == slot));
+        // Some are without parameters: flags and a count of five bytes are all they have.
+        self.kind == Kind::MySql && rest.len() > 5 && since.any(same)
     }
 
     /// The columns of user variables differ in what is said of NULL.
