@@ -20,7 +20,7 @@ pub async fn serve(config: Config) -> Result<(), Failure> {
     let mut signals = runtime::Signals::install().map_err(|error| Failure::Internal(error.to_string()))?;
     let proxy = Proxy::start(config).await.map_err(|error| match error {
         StartError::Listen { .. } => Failure::Unavailable(error.to_string()),
-        StartError::Tls(_) | StartError::NoServer => Failure::Host(error.to_string()),
+        StartError::Tls(_) | StartError::Key { .. } | StartError::NoServer => Failure::Host(error.to_string()),
     })?;
     let signal = signals.next().await;
     tracing::info!(signal, "draining; a second signal ends the process at once");

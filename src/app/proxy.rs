@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use zeroize::Zeroizing;
 
 use super::globals;
 use crate::backend::Connector;
@@ -20,11 +21,11 @@ use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
 use crate::client::{Door, Openings, Proven, Remembered, Routines, Settings};
-use crate::config::{Config, Listen, ServerTlsMode};
+use crate::config::{self, Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
 use crate::pool::{Pool, Server};
-use crate::protocol::auth::rsa::Keys;
+use crate::protocol::auth::rsa::{KeyPair, Keys};
 use crate::session::{Interner, Texts};
 
 /// Why a proxy could not start.
@@ -43,6 +44,14 @@ pub enum StartError {
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
+    /// `auth.private_key` cannot be used.
+    #[error("auth.private_key: {}: {why}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// There is no server to connect to.
     #[error("backend.servers is empty")]
     NoServer,
@@ -170,6 +179,14 @@ impl Proxy {
     }
 }
 
+/// The key that hides passwords of clients without TLS.
+fn keys(auth: &config::Auth) -> Result<Keys, StartError> {
+    let Some(path) = &auth.private_key else { return Ok(Keys::default()) };
+    let bad = |why: String| StartError::Key { path: path.clone(), why };
+    let pem = Zeroizing::new(std::fs::read(path).map_err(|error| bad(error.to_string()))?);
+    KeyPair::from_pem(&pem).map(Keys::of).map_err(|error| bad(error.to_string()))
+}
+
 /// Builds every room.
 fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
     let interner = Arc::new(Interner::new());
@@ -202,7 +219,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         metrics: Arc::clone(metrics),
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
-        keys: Arc::new(Keys::default()),
+        keys: Arc::new(keys(&config.auth)?),
         killing: Arc::new(Semaphore::new(config.pool.kill_connections)),
         routines: Routines::new(config.session.harmless_routines.as_deref().unwrap_or_default()),
         tasks: TaskTracker::new(),

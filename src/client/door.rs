@@ -60,6 +60,11 @@ pub struct Door {
 }
 
 impl Door {
+    /// Accounts or their rights were changed at the server.
+    pub fn accounts_changed(&self) {
+        self.users.renew();
+    }
+
     /// A global variable was changed at the server: connections opened before keep the old default, so they are
     /// replaced as soon as they are free, and what new sessions start with is learned anew.
     pub fn globals_changed(&self) {

@@ -268,7 +268,7 @@ async fn admit(
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
             account = door.users.adopt_account(&account, began);
-            door.users.remember(&request.user, password, std::time::Instant::now());
+            door.users.remember(&request.user, password, began, std::time::Instant::now());
         }
         let shared = account == class.account;
         class = Class::new(Arc::clone(&account), request.capabilities);

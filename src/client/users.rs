@@ -23,6 +23,8 @@ pub struct Users {
     listed: HashMap<String, Listed>,
     remembered: Mutex<Remembered>,
     accounts: Mutex<Accounts>,
+    /// When accounts were last changed at the server.
+    renewed: Mutex<Option<Instant>>,
 }
 
 /// One of `[[auth.users]]`.
@@ -52,6 +54,7 @@ impl Users {
             listed: listed.collect(),
             remembered: Mutex::new(Remembered::new(auth.remember, auth.remember_max)),
             accounts: Mutex::default(),
+            renewed: Mutex::default(),
         }
     }
 
@@ -74,9 +77,9 @@ impl Users {
         }
     }
 
-    /// The server has confirmed this password. Does nothing in `users` mode.
-    pub fn remember(&self, user: &str, password: &Secret, now: Instant) {
-        if self.is_passthrough() {
+    /// The server has confirmed this password, by a login that began at `began`. Does nothing in `users` mode.
+    pub fn remember(&self, user: &str, password: &Secret, began: Instant, now: Instant) {
+        if self.is_passthrough() && self.is_current(began) {
             self.remembered.lock().put(user, password, now);
         }
     }
@@ -107,6 +110,9 @@ impl Users {
     #[must_use]
     pub fn adopt_account(&self, account: &Arc<Account>, began: Instant) -> Arc<Account> {
         let mut accounts = self.accounts.lock();
+        if !self.is_current(began) {
+            return Arc::clone(account);
+        }
         let known = accounts.by_user.entry(account.user.clone()).or_default();
         let proven_since = |it: &&Interned| it.proven.is_some_and(|proven| proven >= began);
         let same = known.iter().filter(proven_since).filter_map(|it| it.account.upgrade());
@@ -115,6 +121,19 @@ impl Users {
         }
         known.insert(0, Interned { account: Arc::downgrade(account), proven: Some(Instant::now()) });
         Arc::clone(account)
+    }
+
+    /// Accounts or their rights were changed at the server: passwords are proven anew, and whoever comes from now on gets
+    /// connections that are opened from now on. Those who are here keep theirs, as they would have without a proxy.
+    pub fn renew(&self) {
+        *self.renewed.lock() = Some(Instant::now());
+        self.remembered.lock().clear();
+        self.accounts.lock().by_user.clear();
+    }
+
+    /// Does what was proven by a login that began at `began` still hold?
+    fn is_current(&self, began: Instant) -> bool {
+        self.renewed.lock().is_none_or(|renewed| began > renewed)
     }
 
     /// Counts one more client of this user, until the slot is dropped.
@@ -202,6 +221,11 @@ impl Remembered {
         self.by_user.insert(user.to_owned(), Confirmed { password: password.clone(), at: now, age });
     }
 
+    fn clear(&mut self) {
+        self.by_user.clear();
+        self.by_age.clear();
+    }
+
     fn forget(&mut self, user: &str, password: &Secret) {
         if self.by_user.get(user).is_some_and(|it| it.password == *password) {
             self.remove(user);
@@ -285,7 +309,7 @@ mod tests {
 
     fn users(mode: config::AuthMode, remember_max: usize) -> Users {
         let users = vec![user("app", 2, None), user("web", 0, Some("app"))];
-        Users::new(&config::Auth { mode, remember: KEEP, remember_max, users })
+        Users::new(&config::Auth { mode, remember: KEEP, remember_max, private_key: None, users })
     }
 
     fn remembered(users: &Users, user: &str, now: Instant) -> Option<Secret> {
@@ -303,7 +327,7 @@ mod tests {
         for name in ["App", "app ", "", "root"] {
             assert!(matches!(users.look_up(name, now), Credentials::Nobody), "{name}");
         }
-        users.remember("root", &Secret::from("x"), now);
+        users.remember("root", &Secret::from("x"), now, now);
         assert!(matches!(users.look_up("root", now), Credentials::Nobody), "the list is all there is");
     }
 
@@ -312,13 +336,13 @@ mod tests {
         let (users, start) = (users(config::AuthMode::Passthrough, 10), Instant::now());
         let password = Secret::from("x");
         assert_eq!(remembered(&users, "app", start), None, "not even listed users are known");
-        users.remember("app", &password, start);
+        users.remember("app", &password, start, start);
         assert_eq!(remembered(&users, "app", start + KEEP - Duration::from_secs(1)), Some(password.clone()));
         assert_eq!(remembered(&users, "app", start + KEEP), None);
         assert!(users.remembered.lock().by_user.is_empty(), "and its memory is gone");
 
-        users.remember("app", &password, start);
-        users.remember("app", &password, start + KEEP / 2);
+        users.remember("app", &password, start, start);
+        users.remember("app", &password, start + KEEP / 2, start + KEEP / 2);
         assert_eq!(remembered(&users, "app", start + KEEP), Some(password), "confirming again starts the time again");
         assert_eq!(remembered(&users, "app", start + KEEP * 2), None);
     }
@@ -327,10 +351,10 @@ mod tests {
     fn the_oldest_make_room() {
         let (users, now) = (users(config::AuthMode::Passthrough, 3), Instant::now());
         for name in ["a", "b", "c"] {
-            users.remember(name, &Secret::from(name), now);
+            users.remember(name, &Secret::from(name), now, now);
         }
-        users.remember("a", &Secret::from("a2"), now);
-        users.remember("d", &Secret::from("d"), now);
+        users.remember("a", &Secret::from("a2"), now, now);
+        users.remember("d", &Secret::from("d"), now, now);
         let left: Vec<_> = ["a", "b", "c", "d"].into_iter().filter_map(|name| remembered(&users, name, now)).collect();
         assert_eq!(left, ["a2", "c", "d"].map(Secret::from));
         let inside = users.remembered.lock();
@@ -340,20 +364,40 @@ mod tests {
     #[test]
     fn nothing_is_remembered_if_nothing_may_be() {
         let (users, now) = (users(config::AuthMode::Passthrough, 0), Instant::now());
-        users.remember("app", &Secret::from("x"), now);
+        users.remember("app", &Secret::from("x"), now, now);
         assert_eq!(remembered(&users, "app", now), None);
     }
 
     #[test]
     fn only_the_password_that_was_refused_is_forgotten() {
         let (users, now) = (users(config::AuthMode::Passthrough, 10), Instant::now());
-        users.remember("app", &Secret::from("new"), now);
+        users.remember("app", &Secret::from("new"), now, now);
         users.forget("app", &Secret::from("old"));
         users.forget("nobody", &Secret::from("old"));
         assert_eq!(remembered(&users, "app", now), Some(Secret::from("new")));
         users.forget("app", &Secret::from("new"));
         assert_eq!(remembered(&users, "app", now), None);
         assert!(users.remembered.lock().by_age.is_empty());
+    }
+
+    #[test]
+    fn after_a_change_of_accounts_everything_is_proven_anew() {
+        let users = users(config::AuthMode::Passthrough, 10);
+        let (password, before) = (Secret::from("x"), Instant::now());
+        let old = users.account("app", &password);
+        users.remember("app", &password, before, before);
+        users.renew();
+        assert_eq!(remembered(&users, "app", before), None);
+        assert_ne!(users.account("app", &password), old, "new clients share nothing with old ones");
+        // What was proven by a login that had begun before.
+        users.remember("app", &password, before, before);
+        assert_eq!(remembered(&users, "app", before), None);
+        let late = users.unproven_account("web", &password);
+        assert!(Arc::ptr_eq(&users.adopt_account(&late, before), &late));
+        assert_ne!(users.account("web", &password), late);
+        let now = users.renewed.lock().unwrap() + Duration::from_nanos(1);
+        users.remember("app", &password, now, now);
+        assert_eq!(remembered(&users, "app", now), Some(password));
     }
 
     #[test]
@@ -423,7 +467,7 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         let (users, now) = (users(config::AuthMode::Passthrough, 10), Instant::now());
-        users.remember("app", &Secret::from("remembered-secret"), now);
+        users.remember("app", &Secret::from("remembered-secret"), now, now);
         let _account = users.account("app", &Secret::from("account-secret"));
         let shown = format!("{users:?}");
         assert!(shown.contains("app") && !shown.contains("-secret"), "{shown}");

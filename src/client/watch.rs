@@ -27,6 +27,8 @@ pub(super) struct Watch<'a> {
     pub(super) prepares: Option<(u32, Option<PrepareOk>)>,
     /// What a text does that was read as it passed.
     pub(super) late: Option<Box<Effects>>,
+    /// The text may change accounts.
+    changes_accounts: bool,
     /// The backend's trackers are the client's own, for this turn.
     own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
@@ -55,6 +57,7 @@ impl<'a> Watch<'a> {
             door,
             command,
             sets_globals: false,
+            changes_accounts: false,
             redefines: false,
             prepares: None,
             late: None,
@@ -71,6 +74,7 @@ impl<'a> Watch<'a> {
     fn note(&mut self, effects: Option<&Effects>) {
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
         self.sets_globals = runs && effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
+        self.changes_accounts = runs && effects.is_some_and(|effects| effects.may(Flags::CHANGES_ACCOUNTS));
         self.redefines = runs && effects.is_none_or(may_redefine);
     }
 
@@ -126,6 +130,9 @@ impl Witness for Watch<'_> {
                 if self.sets_globals {
                     // Before the client hears of it: whoever comes after that must see the new default.
                     self.door.globals_changed();
+                }
+                if self.changes_accounts {
+                    self.door.accounts_changed();
                 }
             }
             Body::RowsEnd(ok) => {

@@ -18,6 +18,7 @@ pub(super) fn everything(draft: &mut Draft, environment: &[(String, String)]) {
     check_addresses(draft);
     check_pool(draft);
     check_server_tls(draft);
+    check_auth(draft);
     check_backend_tls(draft);
 }
 
@@ -109,6 +110,11 @@ fn check_server_tls(draft: &mut Draft) {
     check_readable(draft, "server.tls.certificate", tls.certificate);
     check_readable(draft, "server.tls.key", tls.key);
     check_readable(draft, "server.tls.client_ca", tls.client_ca);
+}
+
+fn check_auth(draft: &mut Draft) {
+    let key = draft.config.auth.private_key.clone();
+    check_readable(draft, "auth.private_key", key);
 }
 
 fn check_backend_tls(draft: &mut Draft) {

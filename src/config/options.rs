@@ -99,6 +99,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     auth.mode: AUTH_MODE,
     auth.remember: time(SECOND..=DAY),
     auth.remember_max: Whole(1, 1_000_000),
+    auth.private_key: Maybe(FilePath),
     metrics.listen: Maybe(IpPort),
     runtime.threads: Whole(0, 1_024),
     log.format: LOG_FORMAT,

@@ -223,6 +223,8 @@ pub struct Auth {
     pub remember: Duration,
     /// `passthrough`: how many accounts are remembered. Default 10,000.
     pub remember_max: usize,
+    /// The RSA key for passwords of clients without TLS; one of our own if there is none.
+    pub private_key: Option<PathBuf>,
     /// `users`: who may come in.
     pub users: Vec<User>,
 }
@@ -351,7 +353,13 @@ impl Default for Limits {
 
 impl Default for Auth {
     fn default() -> Self {
-        Self { mode: AuthMode::default(), remember: Duration::from_secs(600), remember_max: 10_000, users: Vec::new() }
+        Self {
+            mode: AuthMode::default(),
+            remember: Duration::from_secs(600),
+            remember_max: 10_000,
+            private_key: None,
+            users: Vec::new(),
+        }
     }
 }
 

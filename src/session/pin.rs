@@ -50,6 +50,10 @@ reasons! {
     LongData => "long_data",
     /// An open cursor. Ends at its last row, at reset or close.
     Cursor => "cursor",
+    /// MySQL's locking service, or version tokens. Ends at a reset.
+    ServiceLock => "service_lock",
+    /// `FLUSH STATUS`: the session looks at what its connection counts. Ends at a reset.
+    StatusCounters => "status_counters",
     /// `SET TRANSACTION` for the next transaction. Ends with that.
     OneShotTransaction => "one_shot_transaction",
     /// `insert_id` for the next id that is generated. Ends when the server says that it is used up.

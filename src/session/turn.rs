@@ -87,6 +87,8 @@ impl Turn {
 const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::RUNS_UNSEEN, PinReason::Call),
     (Flags::GET_LOCK, PinReason::UserLock),
+    (Flags::SERVICE_LOCK, PinReason::ServiceLock),
+    (Flags::FLUSH_STATUS, PinReason::StatusCounters),
     (Flags::CREATE_TEMPORARY, PinReason::TemporaryTable),
     (Flags::FLUSH_AND_LOCK, PinReason::GlobalReadLock),
     (Flags::LOCK_INSTANCE, PinReason::InstanceLock),

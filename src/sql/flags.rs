@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A set of things that a text may do to its session, or may ask about it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Flags(u64);
+pub struct Flags(u128);
 
 macro_rules! flags {
     ($($(#[$meta:meta])* $name:ident),+ $(,)?) => {
@@ -135,6 +135,12 @@ flags! {
     READS_TABLE,
     /// `KILL`
     KILL,
+    /// Who may log in, and what for, may change: `CREATE USER`, `GRANT`, `SET PASSWORD`, `FLUSH PRIVILEGES`, ...
+    CHANGES_ACCOUNTS,
+    /// `FLUSH STATUS`: what the connection counts from here on is looked at.
+    FLUSH_STATUS,
+    /// A lock that is no table's and no `GET_LOCK()`'s: MySQL's locking service and version tokens.
+    SERVICE_LOCK,
     /// `LOAD DATA LOCAL`, `LOAD XML LOCAL`
     LOAD_LOCAL,
     /// `BINLOG '..'`

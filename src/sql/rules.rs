@@ -324,6 +324,10 @@ impl Rules {
                 Word::FoundRows => Flags::READS_FOUND_ROWS,
                 Word::ConnectionId => Flags::READS_CONNECTION_ID,
                 Word::Lastval => Flags::READS_SEQUENCE,
+                Word::ServiceGetReadLocks
+                | Word::ServiceGetWriteLocks
+                | Word::VersionTokensLockExclusive
+                | Word::VersionTokensLockShared => Flags::SERVICE_LOCK,
                 // On MySQL these are functions of somebody's own.
                 Word::Nextval | Word::Setval if self.mariadb => Flags::READS_SEQUENCE,
                 _ => Flags::NONE,
@@ -381,6 +385,7 @@ impl Rules {
             Word::Commit => Flags::COMMIT,
             Word::Deallocate => Flags::DEALLOCATE,
             Word::Execute => Flags::EXECUTE,
+            Word::Grant | Word::Revoke => Flags::CHANGES_ACCOUNTS,
             Word::Kill => Flags::KILL,
             Word::Prepare => Flags::PREPARE,
             Word::Savepoint => Flags::SAVEPOINT,
@@ -406,6 +411,8 @@ impl Rules {
             (Word::Drop, Word::Table | Word::Tables) => Flags::DROP_TABLE,
             (Word::Drop, Word::Temporary) => Flags::DROP_TEMPORARY,
             (Word::Drop, Word::Prepare) => Flags::DEALLOCATE,
+            (Word::Alter | Word::Create | Word::Drop | Word::Rename, Word::User | Word::Role)
+            | (Word::Set, Word::Password | Word::Default) => Flags::CHANGES_ACCOUNTS,
             (Word::Xa, Word::Start | Word::Begin) => Flags::XA_START,
             (Word::Xa, Word::End) => Flags::XA_END,
             (Word::Xa, Word::Prepare) => Flags::XA_PREPARE,
@@ -434,6 +441,10 @@ impl Rules {
         let after = if statement.previous == Kind::Word { statement.previous_word } else { Word::None };
         let flags = match (statement.first, word) {
             (Word::Create, Word::Temporary) => Flags::CREATE_TEMPORARY,
+            (Word::Create, Word::User | Word::Role) if after == Word::Replace => Flags::CHANGES_ACCOUNTS,
+            // (MySQL's costs are those of the moment of the login.)
+            (Word::Flush, Word::Privileges | Word::UserResources | Word::OptimizerCosts) => Flags::CHANGES_ACCOUNTS,
+            (Word::Flush, Word::Status) => Flags::FLUSH_STATUS,
             (Word::Load, Word::Local) => Flags::LOAD_LOCAL,
             (Word::Create | Word::Alter | Word::Drop, Word::Procedure | Word::Function) => Flags::CHANGES_ROUTINE,
             (Word::Show, Word::Warnings | Word::Errors) => Flags::READS_WARNINGS,

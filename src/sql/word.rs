@@ -4,7 +4,7 @@
 pub(super) const LONGEST: usize = 64;
 
 /// Longest word in the list below.
-const LONGEST_KNOWN: usize = 27;
+const LONGEST_KNOWN: usize = 29;
 
 macro_rules! words {
     ($($name:ident $text:literal),+ $(,)?) => {
@@ -92,15 +92,19 @@ words! {
     Connection b"CONNECTION", Continue b"CONTINUE", Count b"COUNT", Default b"DEFAULT", Diagnostics b"DIAGNOSTICS", Dual b"DUAL", End b"END",
     Errors b"ERRORS", Exists b"EXISTS", Exit b"EXIT", Export b"EXPORT", From b"FROM", Function b"FUNCTION", Global b"GLOBAL", Group b"GROUP", Hard b"HARD", Id b"ID",
     Instance b"INSTANCE", Into b"INTO", Limit b"LIMIT", Local b"LOCAL", Names b"NAMES", Next b"NEXT", Not b"NOT", Offset b"OFFSET",
-    Open b"OPEN", Or b"OR",
-    Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Query b"QUERY",
+    Open b"OPEN", OptimizerCosts b"OPTIMIZER_COSTS", Or b"OR",
+    Password b"PASSWORD", Persist b"PERSIST", PersistOnly b"PERSIST_ONLY", Previous b"PREVIOUS", Privileges b"PRIVILEGES",
+    Query b"QUERY",
     Procedure b"PROCEDURE", Recursive b"RECURSIVE", Resource b"RESOURCE", Role b"ROLE", Row b"ROW", Session b"SESSION", Soft b"SOFT",
-    SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Tables b"TABLES",
-    Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", Value b"VALUE", Warnings b"WARNINGS",
+    SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Status b"STATUS", Tables b"TABLES",
+    Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", User b"USER",
+    UserResources b"USER_RESOURCES", Value b"VALUE", Warnings b"WARNINGS",
     // Functions.
     ConnectionId b"CONNECTION_ID", Currval b"CURRVAL", FoundRows b"FOUND_ROWS", GetLock b"GET_LOCK",
     LastInsertId b"LAST_INSERT_ID", Lastval b"LASTVAL", Nextval b"NEXTVAL", ReleaseAllLocks b"RELEASE_ALL_LOCKS",
-    ReleaseLock b"RELEASE_LOCK", RowCount b"ROW_COUNT", Rowcount b"ROWCOUNT", Setval b"SETVAL",
+    ReleaseLock b"RELEASE_LOCK", RowCount b"ROW_COUNT", Rowcount b"ROWCOUNT",
+    ServiceGetReadLocks b"SERVICE_GET_READ_LOCKS", ServiceGetWriteLocks b"SERVICE_GET_WRITE_LOCKS", Setval b"SETVAL",
+    VersionTokensLockExclusive b"VERSION_TOKENS_LOCK_EXCLUSIVE", VersionTokensLockShared b"VERSION_TOKENS_LOCK_SHARED",
     // Variables.
     CharacterSetClient b"CHARACTER_SET_CLIENT", CharacterSetConnection b"CHARACTER_SET_CONNECTION",
     CharacterSetResults b"CHARACTER_SET_RESULTS", CollationConnection b"COLLATION_CONNECTION",
@@ -127,7 +131,11 @@ impl Word {
                 | Self::ReleaseAllLocks
                 | Self::ReleaseLock
                 | Self::RowCount
+                | Self::ServiceGetReadLocks
+                | Self::ServiceGetWriteLocks
                 | Self::Setval
+                | Self::VersionTokensLockExclusive
+                | Self::VersionTokensLockShared
         )
     }
 

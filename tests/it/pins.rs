@@ -98,6 +98,14 @@ const CASES: &[Case] = &[
         admin: true,
         ..by(PinReason::OneShotVariable, &["SET insert_id = 100"], &["INSERT INTO ids VALUES (NULL)"])
     },
+    reset(
+        PinReason::ServiceLock,
+        &[
+            "CREATE FUNCTION IF NOT EXISTS service_get_read_locks() RETURNS INT DETERMINISTIC RETURN 1",
+            "SELECT service_get_read_locks()",
+        ],
+    ),
+    Case { admin: true, ..reset(PinReason::StatusCounters, &["FLUSH STATUS"]) },
     Case { admin: true, ..by(PinReason::GlobalReadLock, &["FLUSH TABLES t WITH READ LOCK"], &["UNLOCK TABLES"]) },
     Case {
         admin: true,

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use aws_lc_rs::rsa::{
     OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
 };
-use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use zeroize::Zeroizing;
 
 use super::{Nonce, Secret};
@@ -24,6 +24,9 @@ pub enum RsaError {
     /// Ours: the machine could not make a key.
     #[error("an RSA key could not be generated")]
     Generate,
+    /// The operator's: no PEM file of an RSA key.
+    #[error("there is no RSA private key in PEM in it")]
+    BadFile,
     /// The server's: what it sent is no PEM public key.
     #[error("the server's public key is not a PEM RSA key")]
     BadKey,
@@ -47,6 +50,12 @@ impl Keys {
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
+    }
+
+    /// This pair, and no other.
+    #[must_use]
+    pub fn of(pair: KeyPair) -> Self {
+        Self(OnceLock::from(Ok(pair)))
     }
 
     /// The key pair.
@@ -77,11 +86,28 @@ impl KeyPair {
     /// [`RsaError::Generate`]
     pub fn generate() -> Result<Self, RsaError> {
         let pair = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, KEY_SIZE);
-        let pair = pair.map_err(|_| RsaError::Generate)?;
-        let private = PrivateDecryptingKey::from_pkcs8(&Zeroizing::new(pair.serialize_der()))
-            .map_err(|_| RsaError::Generate)
-            .and_then(|key| OaepPrivateDecryptingKey::new(key).map_err(|_| RsaError::Generate))?;
-        Ok(Self { private, public_pem: pair.public_key_pem() })
+        Self::of(&pair.map_err(|_| RsaError::Generate)?).ok_or(RsaError::Generate)
+    }
+
+    /// The pair of a private key in PEM, as servers keep theirs (PKCS#1 or PKCS#8).
+    ///
+    /// # Errors
+    /// [`RsaError::BadFile`]
+    pub fn from_pem(pem: &[u8]) -> Result<Self, RsaError> {
+        let der = match PrivateKeyDer::from_pem_slice(pem) {
+            Ok(PrivateKeyDer::Pkcs8(der)) => Zeroizing::new(der.secret_pkcs8_der().to_vec()),
+            Ok(PrivateKeyDer::Pkcs1(der)) => pkcs8(der.secret_pkcs1_der()),
+            _ => return Err(RsaError::BadFile),
+        };
+        let der = PrivatePkcs8KeyDer::from(der.as_slice());
+        let pair = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&der, &rcgen::PKCS_RSA_SHA256);
+        pair.ok().and_then(|pair| Self::of(&pair)).ok_or(RsaError::BadFile)
+    }
+
+    fn of(pair: &rcgen::KeyPair) -> Option<Self> {
+        let key = PrivateDecryptingKey::from_pkcs8(&Zeroizing::new(pair.serialize_der())).ok()?;
+        let private = OaepPrivateDecryptingKey::new(key).ok()?;
+        Some(Self { private, public_pem: pair.public_key_pem() })
     }
 
     /// The public half as a server sends it.
@@ -121,6 +147,17 @@ impl fmt::Debug for KeyPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyPair(..)")
     }
+}
+
+/// An RSA key as PKCS#8 has it, of one as PKCS#1 has it.
+fn pkcs8(pkcs1: &[u8]) -> Zeroizing<Vec<u8>> {
+    /// Version 0; the algorithm rsaEncryption, without parameters.
+    const FRONT: &[u8] = b"\x02\x01\x00\x30\x0D\x06\x09\x2A\x86\x48\x86\xF7\x0D\x01\x01\x01\x05\x00";
+    // Keys of any use are so long that their length needs two bytes, and none needs more.
+    let head = |tag: u8, len: usize| [tag, 0x82, (len >> 8) as u8, len as u8];
+    let key = head(0x04, pkcs1.len());
+    let whole = head(0x30, FRONT.len() + key.len() + pkcs1.len());
+    Zeroizing::new([&whole[..], FRONT, &key, pkcs1].concat())
 }
 
 /// The password, encrypted for the server whose public key this is.
@@ -169,6 +206,28 @@ mod tests {
             assert!(pair.decrypt(&ciphertext, &NONCE).unwrap() == password, "{length}");
         }
         assert_eq!(encrypt(pem.as_bytes(), &Secret::from(vec![b'x'; 214]), &NONCE), Err(RsaError::TooLong));
+    }
+
+    #[test]
+    fn a_key_from_a_file() {
+        let pair = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, KEY_SIZE).unwrap();
+        let read = KeyPair::from_pem(pair.serialize_pem().as_bytes()).unwrap();
+        assert_eq!(read.public_key_pem(), pair.public_key_pem());
+        let ciphertext = encrypt(pair.public_key_pem().as_bytes(), &Secret::from("x"), &NONCE).unwrap();
+        assert!(read.decrypt(&ciphertext, &NONCE).unwrap() == Secret::from("x"));
+        for bad in ["", "x", pair.public_key_pem().as_str()] {
+            assert_eq!(KeyPair::from_pem(bad.as_bytes()).unwrap_err(), RsaError::BadFile, "{bad}");
+        }
+        assert_eq!(Keys::of(read).get().unwrap().public_key_pem(), pair.public_key_pem());
+    }
+
+    #[test]
+    fn a_key_in_the_older_form() {
+        let pair = rcgen::KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, KEY_SIZE).unwrap();
+        let der = pair.serialize_der();
+        // Tag and length of the whole, the version, the algorithm, tag and length of the key.
+        let inner = &der[4 + 3 + 15 + 4..];
+        assert_eq!(*pkcs8(inner), der);
     }
 
     #[test]

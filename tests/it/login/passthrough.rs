@@ -11,6 +11,12 @@ fn passthrough(config: &mut Config) {
     config.auth.users.clear();
 }
 
+/// As many connections as clients.
+fn roomy(config: &mut Config) {
+    passthrough(config);
+    config.pool.max_connections = 8;
+}
+
 /// An account of the test's own, which changes its password.
 struct Account<'a> {
     t: &'a Setup,
@@ -181,3 +187,32 @@ on_both!(
         assert!(more <= 3.0, "{more} connections were opened for statements");
     }
 );
+
+// Rights that are given on everything are those of the login, for as long as the connection lasts.
+on_both!(a_change_of_accounts_is_for_those_who_come_after_it, roomy, |t| async move {
+    let account = Account::new(&t, "first").await;
+    let mut admin = t.client_as(&Login::admin()).await;
+    let mut early = t.client_as(&account.login("first")).await;
+    let sees = "SELECT COUNT(*) > 0 FROM mysql.db";
+    early.query(sees).await.expect_error(1142);
+    admin.query(&format!("GRANT SELECT ON *.* TO '{}'@'%'", account.name)).await.expect_ok();
+    let mut late = t.client_as(&account.login("first")).await;
+    assert_eq!(late.one(sees).await, "1");
+    early.query(sees).await.expect_error(1142);
+    admin.query(&format!("ALTER USER '{}'@'%' ACCOUNT LOCK", account.name)).await.expect_ok();
+    ends_as_directly(&t, &account.login("first")).await.expect_err("locked");
+    for client in [&mut early, &mut late] {
+        assert_eq!(client.one("SELECT 'still here'").await, "still here", "as on a connection of its own");
+    }
+    admin.query(&format!("DROP USER '{}'@'%'", account.name)).await.expect_ok();
+    ends_as_directly(&t, &account.login("first")).await.expect_err("gone");
+    assert_eq!(early.one("SELECT 'still here'").await, "still here");
+    let again = format!("CREATE USER '{}'@'%' IDENTIFIED BY 'first'", account.name);
+    admin.query(&again).await.expect_ok();
+    // It may not use the schema any more.
+    ends_as_directly(&t, &account.login("first")).await.expect_err("no schema");
+    let mut last = t.client_as(&Login { schema: None, ..account.login("first") }).await;
+    last.query(&format!("USE {}", t.schema)).await.expect_error(1044);
+    drop((early, late, last));
+    account.drop().await;
+});
