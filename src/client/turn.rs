@@ -206,6 +206,7 @@ impl Client {
             client_tracks: self.tracks(),
             backend_tracks: lease.tracks(),
             mariadb: self.session.mode().mariadb,
+            cursor: command == Command::StmtExecute && self.argument().get(4).is_some_and(|flags| flags & 1 != 0),
             status: self.status,
         }
     }

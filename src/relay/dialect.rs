@@ -20,6 +20,8 @@ pub struct Dialect {
     pub backend_tracks: bool,
     /// The server is MariaDB.
     pub mariadb: bool,
+    /// The client asked for a cursor (COM_STMT_EXECUTE). The flag in a reply may also be about a procedure's own.
+    pub cursor: bool,
     /// The session's status flags before this turn, for EOF packets that must be made up.
     pub status: StatusFlags,
 }

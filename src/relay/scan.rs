@@ -241,7 +241,9 @@ impl Scan {
         match (class, end) {
             // A cursor's columns end with the packet that also ends the reply: one EOF serves.
             (Class::RowsEnd, Some(eof))
-                if self.owes_eof && eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) =>
+                if self.owes_eof
+                    && self.dialect.cursor
+                    && eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) =>
             {
                 self.owes_eof = false;
             }
@@ -319,6 +321,7 @@ mod tests {
             client_tracks: !old,
             backend_tracks: true,
             mariadb,
+            cursor: true,
             status: StatusFlags::SERVER_STATUS_AUTOCOMMIT,
         }
     }
@@ -406,6 +409,10 @@ mod tests {
             let (got, _) = scanned(kind, dialect(true, false), &[&packets(sent)]);
             assert_eq!(got, packets(wanted), "{sent:?}");
         }
+        // A procedure's own cursor.
+        let sent = packets(&[COUNT, COLUMN, &end(0x4a), ok]);
+        let (got, _) = scanned(ReplyKind::Query, Dialect { cursor: false, ..dialect(true, false) }, &[&sent]);
+        assert_eq!(got, packets(&[COUNT, COLUMN, &eof(0x4a), &eof(0x4a), ok]));
         let (_, sent, _) = cases[6];
         let (got, _) = scanned(ReplyKind::Query, dialect(true, true), &[&packets(sent)]);
         assert_eq!(got, packets(&[COUNT, COLUMN, out_params.1, ROW, out_params.1, ok]), "MariaDB");
