@@ -285,7 +285,10 @@ impl Connector {
             facts.is_complete(as_of) && facts.version == greeting.version && facts.mariadb == greeting.is_mariadb()
         });
         if !known {
-            let collations = Arc::new(collations(backend, greeting.is_mariadb()).await?);
+            let collations = match self.known_collations(greeting) {
+                Some(collations) => collations,
+                None => Arc::new(collations(backend, greeting.is_mariadb()).await?),
+            };
             let default_charset = default_charset(backend).await?;
             let sql_mode = sql_mode(backend, &initial).await?;
             let autocommit_off = autocommit_off(backend).await?;
@@ -294,6 +297,13 @@ impl Connector {
         }
         backend.state = BackendState::fresh(self.interner.intern(initial), false);
         Ok(())
+    }
+
+    /// What collation numbers mean to a server of this version never changes.
+    fn known_collations(&self, greeting: &ServerGreeting) -> Option<Arc<HashMap<u16, Collation>>> {
+        let facts = self.facts();
+        let same = facts.filter(|it| it.version == greeting.version && it.mariadb == greeting.is_mariadb());
+        same.map(|it| Arc::clone(&it.settings.collations)).filter(|it| !it.is_empty())
     }
 
     fn learn(&self, greeting: &ServerGreeting, settings: Option<Settings>) {

@@ -9,7 +9,7 @@ use super::lend::{self, Unlent};
 use super::reply::Fault;
 use super::serve::{Client, goodbye_of};
 use super::turn::Next;
-use crate::backend::{Prefix, QueryError};
+use crate::backend::{Class, Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
 use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
@@ -241,6 +241,10 @@ impl Client {
         {
             return Ok(Taken::Leased(lease));
         }
+        // No idle connection of its own time is left: what is opened now is as those of clients that came later.
+        let account = door.users.current(&class.account);
+        let class = Class::new(account, self.guest.capabilities);
+        self.class = class.clone();
         self.gauge.enter(ClientState::Waiting);
         self.buffer.park();
         let entry = Arc::clone(&self.registered.entry);

@@ -22,7 +22,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header, write_packet};
-use crate::session::{PinSet, Session};
+use crate::session::{PinReason, PinSet, Session};
 
 /// How long the last act of a session may take: resetting the backend it leaves behind.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -373,6 +373,11 @@ impl Client {
             self.drop_lease(CloseReason::Dirty);
         }
         let Some(mut lease) = self.lease.take().or_else(|| self.kept_for_us()) else { return };
+        // MariaDB keeps what pseudo_slave_mode has made over a reset.
+        if self.session.pins().contains(PinReason::WriteOnlyVariable) {
+            lease.discard(CloseReason::Dirty);
+            return;
+        }
         self.door.metrics.session.resets.inc();
         let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;
         match reset {

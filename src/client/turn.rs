@@ -24,6 +24,9 @@ pub(super) type Next = ControlFlow<Goodbye>;
 /// How long the reply to a client that is gone is still read, so that its backend may live on.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long a server may take to hang up behind a COMMIT RELEASE.
+const RELEASE: Duration = Duration::from_millis(250);
+
 /// A command to be relayed.
 pub(super) struct Task {
     pub(super) command: Command,
@@ -96,6 +99,7 @@ impl Client {
             self.doubt_routines(task.effects.as_ref());
             self.foresee_calls(task.effects.as_ref());
         }
+        let may_release = task.effects.as_ref().is_some_and(|effects| self.may_release(command, effects));
         self.session.begin(command, task.effects.unwrap_or_default());
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
@@ -115,6 +119,10 @@ impl Client {
                 return Box::pin(self.broken(lease, broken)).await;
             }
         };
+        if may_release && self.error == 0 && Box::pin(hangs_up(&mut lease)).await {
+            lease.discard(CloseReason::Lost);
+            return ControlFlow::Break(Goodbye::Quit);
+        }
         if matches!(command, Command::Query | Command::StmtExecute) {
             self.moved = false;
         }
@@ -136,6 +144,16 @@ impl Client {
             self.doubt_routines(task.effects.as_ref());
         }
         self.after(lease).await
+    }
+
+    /// May the server hang up behind this statement: does it say RELEASE, or `completion_type` for it?
+    fn may_release(&self, command: Command, effects: &Effects) -> bool {
+        if command != Command::Query || !effects.may(Flags::COMMIT | Flags::ROLLBACK) {
+            return false;
+        }
+        let usual = self.session.state().variable("completion_type");
+        usual.is_some_and(|usual| matches!(usual, b"RELEASE" | b"2"))
+            || self.argument().windows(7).any(|word| word.eq_ignore_ascii_case(b"release"))
     }
 
     /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.
@@ -170,8 +188,9 @@ impl Client {
         task: &mut Task,
         traffic: &mut Traffic,
     ) -> Result<Passed, Broken> {
-        let dialect = self.dialect(lease);
         let (command, effects) = (task.command, task.effects.as_ref());
+        let wants_cursor = || self.argument().get(4).is_some_and(|flags| flags & 1 != 0);
+        let dialect = Dialect { cursor: command == Command::StmtExecute && wants_cursor(), ..self.dialect(lease) };
         let prefix = std::mem::take(&mut task.prefix);
         let mut bytes = lease.prepared.closes();
         bytes.unsplit(prefix.bytes);
@@ -206,7 +225,7 @@ impl Client {
             client_tracks: self.tracks(),
             backend_tracks: lease.tracks(),
             mariadb: self.session.mode().mariadb,
-            cursor: command == Command::StmtExecute && self.argument().get(4).is_some_and(|flags| flags & 1 != 0),
+            cursor: false,
             status: self.status,
         }
     }
@@ -225,4 +244,10 @@ impl Client {
         relay.bytes.get(Direction::FromBackends).inc_by(traffic.from_backend);
         relay.bytes.get(Direction::ToBackends).inc_by(traffic.to_backend);
     }
+}
+
+/// Does the server hang up now?
+async fn hangs_up(lease: &mut Lease<Server>) -> bool {
+    let backend = &mut **lease;
+    tokio::time::timeout(RELEASE, backend.buffer.fill(&mut backend.stream)).await.is_ok()
 }

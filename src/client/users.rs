@@ -131,6 +131,12 @@ impl Users {
         self.accounts.lock().by_user.clear();
     }
 
+    /// The account that clients share now which log in as this one did: itself, unless accounts were changed since.
+    #[must_use]
+    pub fn current(&self, account: &Arc<Account>) -> Arc<Account> {
+        self.accounts.lock().intern(&account.user, &account.password)
+    }
+
     /// Does what was proven by a login that began at `began` still hold?
     fn is_current(&self, began: Instant) -> bool {
         self.renewed.lock().is_none_or(|renewed| began > renewed)
@@ -388,7 +394,9 @@ mod tests {
         users.remember("app", &password, before, before);
         users.renew();
         assert_eq!(remembered(&users, "app", before), None);
-        assert_ne!(users.account("app", &password), old, "new clients share nothing with old ones");
+        let new = users.account("app", &password);
+        assert_ne!(new, old, "new clients share nothing with old ones");
+        assert_eq!(users.current(&old), new, "until those need a new connection");
         // What was proven by a login that had begun before.
         users.remember("app", &password, before, before);
         assert_eq!(remembered(&users, "app", before), None);

@@ -57,8 +57,9 @@ pub(super) enum Pause {
 impl Scan {
     /// The reply to a command whose last frame had this number, as the client numbered it and as it was sent.
     pub(super) fn new(kind: ReplyKind, dialect: Dialect, command: Numbers) -> Self {
+        let reply = Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command.sent);
         Self {
-            reply: Reply::new(kind, dialect.backend_deprecates_eof, dialect.backend_tracks).to_frame(command.sent),
+            reply: if dialect.cursor { reply } else { reply.without_cursor() },
             dialect,
             blind: 0,
             file_wanted: false,

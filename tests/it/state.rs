@@ -303,3 +303,24 @@ on_both!(an_insert_id_waits_for_its_own_insert, one_backend, |t| async move {
     assert_eq!(other.query("INSERT INTO ids VALUES (NULL, 1)").await.ok().insert_id, 5001);
     assert_eq!(client.query("INSERT INTO ids VALUES (NULL, 1)").await.ok().insert_id, 5002);
 });
+
+on_both!(a_session_that_is_released_is_over, |t| async move {
+    for (first, last, released) in [
+        ("SELECT 1", "COMMIT RELEASE", true),
+        ("SELECT 1", "rollback and no chain /* now */ release", true),
+        ("SET completion_type = 2", "COMMIT", true),
+        ("SET completion_type = 'RELEASE'", "COMMIT NO RELEASE", false),
+        ("SELECT 1", "COMMIT NO RELEASE", false),
+    ] {
+        for client in [&mut t.client().await, &mut t.direct(&t.app()).await] {
+            for sql in [first, "BEGIN", last] {
+                client.query(sql).await.expect_ok();
+            }
+            if released {
+                assert!(client.frame().await.is_err(), "{first}; {last}: the connection ends");
+            } else {
+                assert_eq!(client.one("SELECT 'still here'").await, "still here", "{first}; {last}");
+            }
+        }
+    }
+});

@@ -164,6 +164,8 @@ pub struct Reply {
     unfinished: bool,
     /// The EOF after the columns promised further results (see [`Reply::eof`]).
     more_promised: bool,
+    /// SERVER_STATUS_CURSOR_EXISTS can be about a cursor of the client's.
+    cursors: bool,
     /// The next frame's sequence number; `None` after a file, whose frames are not seen here.
     next_seq: Option<u8>,
     /// Rows of this result so far.
@@ -227,6 +229,7 @@ impl Reply {
             session_track,
             unfinished: false,
             more_promised: false,
+            cursors: true,
             next_seq: Some(1),
             rows: 0,
         }
@@ -236,6 +239,13 @@ impl Reply {
     #[must_use]
     pub fn to_frame(mut self, seq: u8) -> Self {
         self.next_seq = Some(seq.wrapping_add(1));
+        self
+    }
+
+    /// The command opens no cursor: what replies say of one is about a procedure's own, and rows follow all the same.
+    #[must_use]
+    pub fn without_cursor(mut self) -> Self {
+        self.cursors = false;
         self
     }
 
@@ -415,7 +425,7 @@ impl Reply {
         let eof = EofPacket::parse(payload)?;
         let Phase::BlockEof(block) = self.phase else { return Ok(self.end(Body::RowsEndEof(eof), eof.status)) };
         if block == Block::Result {
-            if eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) {
+            if self.cursors && eof.status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS) {
                 return Ok(self.end(Body::RowsEndEof(eof), eof.status));
             }
             let promise = StatusFlags::SERVER_PS_OUT_PARAMS.union(StatusFlags::SERVER_MORE_RESULTS_EXISTS);

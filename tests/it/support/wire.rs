@@ -301,6 +301,9 @@ impl Wire {
         let eof = self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
         let track = self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
         let mut reply = Reply::new(command.reply(), eof, track).to_frame(self.last_seq);
+        if command != Command::StmtExecute {
+            reply = reply.without_cursor();
+        }
         let mut packets = Packets { raw: Vec::new(), classes: Vec::new(), capabilities: self.capabilities };
         while !reply.is_done() {
             let (header, payload) = self.frame().await?;
