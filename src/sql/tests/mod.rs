@@ -80,7 +80,7 @@ fn plain_statements() -> Vec<(&'static str, Flags)> {
         ("CREATE DEFINER=`root`@`localhost` PROCEDURE p() SELECT 1", f!(CHANGES_ROUTINE)),
         ("ALTER FUNCTION f COMMENT 'x'", f!(CHANGES_ROUTINE)),
         ("DROP PROCEDURE IF EXISTS p", f!(CHANGES_ROUTINE)),
-        ("GRANT EXECUTE ON PROCEDURE p TO u", f!()),
+        ("GRANT EXECUTE ON PROCEDURE p TO u", f!(CHANGES_ACCOUNTS)),
         ("SHOW GRANTS FOR u@localhost", f!()),
         ("SET PASSWORD FOR u@localhost = 'x'", f!(CHANGES_ACCOUNTS)),
         ("REVOKE ALL ON *.* FROM u", f!(CHANGES_ACCOUNTS)),
