@@ -28,14 +28,14 @@ impl Client {
             Command::StmtFetch => Box::pin(self.fetch()).await,
             Command::StmtReset => Box::pin(self.reset_statement()).await,
             Command::StmtClose => self.close_statement().await,
-            Command::StmtBulkExecute => self.answer_fault(&self.no_bulk_execute()).await,
+            Command::StmtBulkExecute => self.refuse_here(&self.no_bulk_execute()).await,
             Command::Unknown(_)
             | Command::Sleep
             | Command::Connect
             | Command::Time
             | Command::DelayedInsert
             | Command::ConnectOut
-            | Command::Daemon => self.answer_fault(&Fault::UnknownCommand).await,
+            | Command::Daemon => self.refuse_here(&Fault::UnknownCommand).await,
             _ if command.reply() == ReplyKind::Stream => {
                 self.answer_fault(&Fault::Unsupported { command: command.name() }).await
             }
@@ -60,14 +60,13 @@ impl Client {
         self.consume_command();
         self.session.pinged();
         // MySQL counts the warnings of the statement before.
-        let warnings = if self.session.options().mariadb { 0 } else { self.session.memory().warnings };
+        let warnings = if self.session.options().mariadb { 0 } else { self.session.memory().counted };
         self.answer_ok(warnings).await
     }
 
     /// Answers the command with a plain OK.
-    pub(super) async fn answer_ok(&mut self, warnings: u64) -> Next {
+    pub(super) async fn answer_ok(&mut self, warnings: u16) -> Next {
         let mut out = BytesMut::new();
-        let warnings = u16::try_from(warnings).unwrap_or(u16::MAX);
         reply::ok(&mut out, 1, self.status, warnings, self.tracks());
         self.send(&mut out).await
     }

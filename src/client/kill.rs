@@ -28,23 +28,23 @@ impl Client {
         let Some(id) = kill.id else {
             return self.answer_fault(&Fault::Unsupported { command: "KILL of anything but a number" }).await;
         };
-        let Ok(number) = u32::try_from(id) else { return self.answer_fault(&Fault::UnknownThread { id }).await };
+        let Ok(number) = u32::try_from(id) else { return self.refuse_here(&Fault::UnknownThread { id }).await };
         let registry = Arc::clone(&self.door.registry);
         match registry.find(number).or_else(|| registry.find_by_thread(number)) {
             Some(target) => self.kill_client(&target, id, kill.query_only).await,
-            None if Registry::is_id(number) => self.answer_fault(&Fault::UnknownThread { id }).await,
+            None if Registry::is_id(number) => self.refuse_here(&Fault::UnknownThread { id }).await,
             None => self.kill_thread(number, kill.query_only).await,
         }
     }
 
     /// Kills another client's statement, or the client.
     async fn kill_client(&mut self, target: &Arc<Entry>, id: u64, query_only: bool) -> Next {
-        let Some(user) = target.user() else { return self.answer_fault(&Fault::NotOwner { id }).await };
+        let Some(user) = target.user() else { return self.refuse_here(&Fault::NotOwner { id }).await };
         let own = user == self.guest.user;
         if target.id == self.registered.entry.id {
             self.consume_command();
             if query_only {
-                return self.say(&Fault::Interrupted).await;
+                return self.say_to_kill(&Fault::Interrupted).await;
             }
             return ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await);
         }
@@ -62,7 +62,7 @@ impl Client {
         if !query_only {
             target.summon(Summons::Kill);
         }
-        self.answer_ok(0).await
+        self.kill_done().await
     }
 
     /// Has the server kill a thread that works for no client of ours at this moment.
@@ -70,7 +70,7 @@ impl Client {
         self.consume_command();
         // A connection of the pool that nobody uses runs nothing; what it runs next is not what was meant.
         if query_only && self.door.connector.has_thread(thread_id) {
-            return self.answer_ok(0).await;
+            return self.kill_done().await;
         }
         let mut killer = match self.killer().await {
             Ok(killer) => killer,
@@ -82,12 +82,12 @@ impl Client {
             killer.end(false).await;
             return match self.is_pinned() {
                 true => ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await),
-                false => self.answer_ok(0).await,
+                false => self.kill_done().await,
             };
         }
         let killed = killed.map(|()| true);
         match self.killed(killer, killed, thread_id.into()).await {
-            Ok(()) => self.answer_ok(0).await,
+            Ok(()) => self.kill_done().await,
             Err(next) => next,
         }
     }
@@ -120,7 +120,19 @@ impl Client {
         if self.is_pinned() && self.lease.is_none() {
             return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
         }
-        Err(self.say(&fault).await)
+        Err(self.say_to_kill(&fault).await)
+    }
+
+    /// An error as the answer to KILL.
+    async fn say_to_kill(&mut self, fault: &Fault) -> Next {
+        let (code, state) = fault.code();
+        self.session.observe_refused(code, state, &fault.to_string());
+        self.say(fault).await
+    }
+
+    async fn kill_done(&mut self) -> Next {
+        self.session.observe_kill();
+        self.answer_ok(0).await
     }
 }
 

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use bytes::BytesMut;
 
 use super::execute::Serving;
+use super::lend;
 use super::packets;
 use super::reply::{self, Fault};
 use super::serve::{Client, goodbye_of};
@@ -52,6 +53,11 @@ impl Client {
 
     /// Answers the command at the buffer's front, however large it is, with an error of the server's words.
     pub(super) async fn refuse_here(&mut self, fault: &Fault) -> Next {
+        if self.session.misses_list()
+            && let Err(next) = Box::pin(self.fetch_list()).await
+        {
+            return next;
+        }
         let seq = match self.skip_command().await {
             Ok(seq) => seq,
             Err(next) => return next,
@@ -63,6 +69,28 @@ impl Client {
         let mut out = BytesMut::new();
         fault.write(&mut out, seq.wrapping_add(1));
         self.send(&mut out).await
+    }
+
+    /// Saves what the backend alone knows of the last statement.
+    async fn fetch_list(&mut self) -> Result<(), Next> {
+        // It may have been taken over already, and what it knew saved.
+        let (mut lease, _) = self.restored(Command::StmtReset, None).await?;
+        if self.moved {
+            if self.is_pinned() {
+                self.lease = Some(lease);
+            } else {
+                lend::give_back(lease, 0);
+            }
+            return Ok(());
+        }
+        if !self.pay(&mut lease).await {
+            return Err(self.lost(lease).await);
+        }
+        let _ = self.session.moved();
+        match self.let_go(lease, ControlFlow::Continue(())).await {
+            ControlFlow::Continue(()) => Ok(()),
+            gone => Err(gone),
+        }
     }
 
     /// COM_STMT_SEND_LONG_DATA

@@ -33,6 +33,8 @@ pub(super) struct Watch<'a> {
     own_trackers: bool,
     /// Reads a text that was too large to be read beforehand.
     lexer: Option<Box<Lexer>>,
+    /// How many warnings the OK to a command that is no statement counts, if the backend does not know.
+    counted: Option<u16>,
     /// The command's code has passed.
     code_passed: bool,
     sent: bool,
@@ -51,6 +53,8 @@ impl<'a> Watch<'a> {
         own_trackers: bool,
     ) -> Self {
         let lexer = effects.is_none().then(|| Box::new(Lexer::new(session.mode())));
+        let is_other = matches!(command, Command::InitDb | Command::SetOption | Command::Debug);
+        let counted = if is_other { session.counted_warnings() } else { None };
         let mut watch = Self {
             session,
             status,
@@ -63,6 +67,7 @@ impl<'a> Watch<'a> {
             late: None,
             own_trackers,
             lexer,
+            counted,
             code_passed: false,
             sent: false,
             error: 0,
@@ -155,11 +160,16 @@ impl Witness for Watch<'_> {
             Body::Err(err) => {
                 self.door.metrics.relay.error(err.code);
                 self.session.observe_err(err.code);
+                self.session.observe_other_err(err.code, err.message);
                 self.session.observe_state(err.state);
             }
             Body::Text => {}
         }
         self.status.remove(OF_ONE_STATEMENT);
+    }
+
+    fn warnings(&self, said: u16) -> u16 {
+        self.counted.unwrap_or(said)
     }
 
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool {

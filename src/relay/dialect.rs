@@ -44,8 +44,15 @@ impl Dialect {
 
     /// Writes to `out` what the client gets instead of this OK packet; false if it may have it as it is.
     pub(super) fn rewrite_ok<W: Witness>(self, ok: &OkPacket<'_>, witness: &mut W, out: &mut BytesMut) -> bool {
-        if !ok.status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED) {
+        let warnings = witness.warnings(ok.warnings);
+        let changed = ok.status.contains(StatusFlags::SERVER_SESSION_STATE_CHANGED);
+        if !changed && warnings == ok.warnings {
             return false;
+        }
+        let ok = OkPacket { warnings, ..*ok };
+        if !changed {
+            ok.encode(out, self.client_tracks);
+            return true;
         }
         let mut wanted = BytesMut::new();
         let told = self.client_tracks && witness.tell(ok.session_state, &mut wanted);

@@ -72,6 +72,10 @@ pub trait Witness {
     fn prepared(&mut self, prepared: &PrepareOk) -> u32;
     /// The result of a statement ended.
     fn end(&mut self, end: &End<'_>);
+    /// How many warnings the client is told of, where the server says so many.
+    fn warnings(&self, said: u16) -> u16 {
+        said
+    }
     /// Appends those of the tracked changes that the client asked for. Is there anything to tell it?
     fn tell(&mut self, changes: &[u8], out: &mut BytesMut) -> bool;
 }

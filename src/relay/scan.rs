@@ -223,11 +223,12 @@ impl Scan {
         let mut new = BytesMut::new();
         let changed = match body {
             Body::RowsEnd(ok) if self.dialect.translates() => {
-                ok.to_eof().encode(&mut new);
+                let eof = ok.to_eof();
+                EofPacket { warnings: witness.warnings(eof.warnings), ..eof }.encode(&mut new);
                 true
             }
-            Body::RowsEndEof(eof) if self.dialect.translates() => {
-                eof.encode(&mut new);
+            Body::RowsEndEof(eof) if self.dialect.translates() || witness.warnings(eof.warnings) != eof.warnings => {
+                EofPacket { warnings: witness.warnings(eof.warnings), ..*eof }.encode(&mut new);
                 true
             }
             Body::Ok(ok) | Body::RowsEnd(ok) => self.dialect.rewrite_ok(ok, witness, &mut new),

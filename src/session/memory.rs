@@ -24,6 +24,8 @@ pub struct Memory {
     pub list: Option<Box<Rows>>,
     /// SQLSTATE of the last error.
     state: [u8; 5],
+    /// How many warnings MySQL counts in an OK to a command that is no statement.
+    pub counted: u16,
     /// Who knows `FOUND_ROWS()`.
     pub(super) found: Found,
     /// The backend cannot say `ROW_COUNT()` any more.
@@ -90,27 +92,49 @@ impl Memory {
 
     /// A list was answered from here: that counts as the last statement from now on.
     pub(super) fn answered(&mut self, plain: Plain) {
-        (self.row_count, self.count_moved) = (-1, true);
+        (self.row_count, self.count_moved, self.counted) = (-1, true, 0);
         if matches!(plain, Plain::CountWarnings | Plain::CountErrors) {
             self.save_found_rows(1);
             self.found_moved = true;
         }
     }
 
-    /// A command was refused with this row of the list of errors, and no server knows. MySQL adds it to the list.
-    pub(super) fn refused(&mut self, row: Vec<Option<Vec<u8>>>, mariadb: bool) {
-        let mut list = self.list.take().filter(|_| !mariadb).unwrap_or_default();
-        list.push(row);
-        (self.row_count, self.count_moved) = (-1, true);
-        self.forget_list();
-        self.list_moved = true;
-        self.save(*list);
+    /// A command that is no statement was refused with this row of the list of errors, which is now all there is.
+    pub(super) fn refused_anew(&mut self, row: Vec<Option<Vec<u8>>>, here: bool) {
+        self.observe_err();
+        if here {
+            self.moved_with(row);
+        }
+    }
+
+    /// The same on MySQL, which adds the row to the list: wherever that is. `afresh`: it has begun to count anew.
+    pub(super) fn refused_too(&mut self, row: Vec<Option<Vec<u8>>>, here: bool, afresh: bool) {
+        self.counted = if afresh { 1 } else { self.counted.saturating_add(1) };
+        self.row_count = -1;
+        let known = self.knows_list();
+        (self.warnings, self.errors) = (self.warnings + 1, self.errors + 1);
+        if !here {
+            self.count_moved = false;
+        }
+        if known && (here || self.list_moved) {
+            self.moved_with(row);
+        }
+    }
+
+    /// The backend does not have this last row of the list.
+    fn moved_with(&mut self, row: Vec<Option<Vec<u8>>>) {
+        self.list.get_or_insert_default().push(row);
+        (self.count_moved, self.list_moved) = (true, true);
     }
 
     /// The list of warnings, as the server told it.
     pub(super) fn save(&mut self, rows: Rows) {
         self.errors = rows.iter().filter(is_error).count() as u64;
+        let counts_all = u64::from(self.counted) == self.warnings;
         self.warnings = self.warnings.max(rows.len() as u64);
+        if counts_all {
+            self.counted = u16::try_from(self.warnings).unwrap_or(u16::MAX);
+        }
         self.list = Some(Box::new(rows));
     }
 
@@ -144,6 +168,7 @@ impl Memory {
 
     /// An OK ended a statement (or one of several).
     pub(super) fn observe_ok(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
+        self.counted = ok.warnings;
         if about.asks_for_list() && about.first == Word::Get {
             if ok.warnings > 0 {
                 self.note_invalid_condition();
@@ -204,11 +229,25 @@ impl Memory {
     pub(super) fn observe_err(&mut self) {
         self.forget_list();
         self.count_moved = false;
-        (self.row_count, self.warnings, self.errors) = (-1, 1, 1);
+        (self.row_count, self.warnings, self.errors, self.counted) = (-1, 1, 1, 1);
     }
 
     pub(super) fn note_state(&mut self, state: [u8; 5]) {
         self.state = state;
+    }
+
+    /// KILL was answered without the backend. On MySQL this empties the list.
+    pub(super) fn killed(&mut self, mariadb: bool) {
+        self.observe_other(true);
+        if !mariadb {
+            self.forget_list();
+            (self.list_moved, self.counted) = (true, 0);
+        }
+    }
+
+    /// What MySQL counts in an OK to a command that is no statement, if the backend cannot say any more.
+    pub(super) fn counts(&self) -> Option<u16> {
+        (self.list_moved || self.count_moved).then_some(self.counted)
     }
 
     /// There are no warnings.
@@ -241,6 +280,7 @@ impl About {
             Word::Begin
                 | Word::Commit
                 | Word::Do
+                | Word::Kill
                 | Word::Release
                 | Word::Rollback
                 | Word::Savepoint
@@ -291,7 +331,11 @@ fn number(value: u64) -> Rows {
 /// The SQLSTATE that servers give to a condition which did not end its statement, for those that are common.
 fn state_of(code: u16, mariadb: bool) -> Option<[u8; 5]> {
     Some(*match code {
-        1003 | 1007 | 1008 | 1105 | 1235 | 1260 | 1287 | 1364 | 1526 | 1681 => b"HY000",
+        1003 | 1007 | 1008 | 1094 | 1105 | 1235 | 1243 | 1260 | 1287 | 1295 | 1364 | 1421 | 1526 | 1681 | 1835 => {
+            b"HY000"
+        }
+        1044 | 1227 | 1305 => b"42000",
+        1047 => b"08S01",
         1048 | 1062 | 1452 => b"23000",
         1050 => b"42S01",
         1051 | 1146 => b"42S02",
@@ -299,7 +343,6 @@ fn state_of(code: u16, mariadb: bool) -> Option<[u8; 5]> {
         1264 => b"22003",
         1265 => b"01000",
         1292 => b"22007",
-        1305 => b"42000",
         1365 => b"22012",
         1366 if mariadb => b"22007",
         1366 => b"HY000",

@@ -45,6 +45,7 @@ mod memory;
 mod observe;
 mod pin;
 mod recall;
+mod refusals;
 mod restore;
 mod state;
 mod statements;

@@ -214,16 +214,10 @@ impl Session {
         self.pins.without(PinSet::of(PinReason::Transaction)).is_empty()
     }
 
-    /// A command about a statement was refused with this error, without asking the server.
-    pub fn observe_refused(&mut self, code: u16, state: [u8; 5], message: &str) {
-        let row = ["Error", &code.to_string(), message].map(|field| Some(field.as_bytes().to_vec())).to_vec();
-        self.memory.refused(row, self.options.mariadb);
-        self.observe_state(Some(state));
-    }
-
     /// COM_STMT_RESET was answered without asking the server.
     pub fn observe_reset_statement(&mut self) {
         self.memory.observe_other(true);
+        self.memory.counted = 0;
     }
 
     /// Whether the execute or fetch that was just answered left a cursor open; `None`: nothing was said about it.

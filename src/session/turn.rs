@@ -238,6 +238,7 @@ impl Session {
             // The list of warnings is the preparation's by now.
             self.memory.forget_list();
             self.memory.warnings = warnings.into();
+            self.memory.counted = warnings;
             self.warned = warnings > 0;
         }
     }
@@ -268,6 +269,8 @@ impl Session {
     /// The answer to a question of [`Session::end`] or [`Session::owes`]; `None` if it failed.
     pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
         match ask {
+            // An error that was made up since has taken its place.
+            Ask::Warnings if self.memory.list_moved => return,
             Ask::Warnings => {
                 self.memory.save(rows.unwrap_or_default());
                 return self.memory.asked_for_list();

@@ -114,6 +114,32 @@ fn refusals_of_our_own_are_remembered() {
 }
 
 #[test]
+fn refusals_are_added_to_a_list_that_must_be_there() {
+    for (options, misses) in [(MARIA, false), (MYSQL, true)] {
+        let mut stage = Stage::new(options);
+        stage.query("SELECT CAST('x' AS SIGNED) FROM t", &[rows(1).warned(2)]);
+        assert_eq!((stage.session.misses_list(), stage.session.counted_warnings()), (misses, None));
+        let asked = stage.session.owes();
+        let row = |code: &str| vec![Some(b"Warning".to_vec()), Some(code.as_bytes().to_vec()), Some(b"x".to_vec())];
+        if misses {
+            stage.session.answer(&asked[0], Some(vec![row("1292"), row("1292")]));
+        }
+        stage.session.observe_refused(1047, *b"08S01", "Unknown command");
+        assert_eq!(stage.session.counted_warnings(), misses.then_some(3));
+        assert_eq!(stage.session.memory().warnings, if misses { 3 } else { 1 });
+        // An answer that comes late is no news.
+        stage.session.answer(&asked[0], Some(vec![row("1292"), row("1292")]));
+        let list = stage.session.memory().list.as_deref().cloned().unwrap_or_default();
+        assert_eq!((list.len(), list.last().unwrap()[1].as_deref()), (if misses { 3 } else { 1 }, Some(&b"1047"[..])));
+        // MySQL begins to count anew.
+        stage.session.observe_refused(1243, *b"HY000", "a");
+        assert_eq!(stage.session.counted_warnings(), misses.then_some(1));
+        stage.session.observe_kill();
+        assert_eq!((stage.session.memory().warnings, stage.session.memory().row_count), (u64::from(!misses), 0));
+    }
+}
+
+#[test]
 fn memory_prepares_only_where_nobody_can_tell() {
     for mut stage in Stage::both() {
         assert!(stage.session.may_prepare_from_memory());

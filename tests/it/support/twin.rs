@@ -88,6 +88,14 @@ impl Twin {
         proxied
     }
 
+    /// Both choose their own schema by COM_INIT_DB and are answered the same.
+    pub(crate) async fn use_own_schema(&mut self) {
+        let direct = self.direct.command(Command::InitDb, self.twin_schema.as_bytes()).await;
+        let proxied = self.proxied.command(Command::InitDb, self.schema.as_bytes()).await;
+        let (got, wanted) = (proxied.ok(), direct.ok());
+        assert_eq!((got.warnings, got.status), (wanted.warnings, wanted.status), "COM_INIT_DB");
+    }
+
     /// Both send this command, which is not answered.
     pub(crate) async fn send(&mut self, command: Command, argument: &[u8]) {
         let (_, there) = self.named(command, argument);

@@ -1,0 +1,57 @@
+//! Errors of commands that run no statement: they count as the last statement all the same.
+//!
+//! Measured: `ROW_COUNT()` is -1 after such an error. MariaDB has nothing else on its list then; MySQL adds it to what is
+//! there. Of KILL, which is a statement though the proxy answers it, both make a list of its own.
+
+use super::Session;
+use crate::protocol::command::Command;
+
+/// Errors of KILL, and of a preparation.
+const OF_STATEMENTS: [u16; 4] = [1094, 1095, 1317, 1461];
+
+/// Errors of commands about prepared statements, at which MySQL begins to count anew.
+const ABOUT_STATEMENTS: [u16; 3] = [1210, 1243, 1421];
+
+impl Session {
+    /// Whether the list that the next error of this kind is added to is on the backend only.
+    #[must_use]
+    pub fn misses_list(&self) -> bool {
+        !self.options.mariadb && !self.memory.list_moved && !self.memory.knows_list()
+    }
+
+    /// A command was refused with this error, without asking the server.
+    pub fn observe_refused(&mut self, code: u16, state: [u8; 5], message: &str) {
+        self.note_refusal(code, message.as_bytes(), true, ABOUT_STATEMENTS.contains(&code));
+        self.observe_state(Some(state));
+    }
+
+    /// The server's ERR to a command that is no statement, to be told after [`Session::observe_err`].
+    pub fn observe_other_err(&mut self, code: u16, message: &[u8]) {
+        let command = self.turn.command;
+        if self.turn.runs_statement() || command == Command::StmtPrepare {
+            return;
+        }
+        self.note_refusal(code, message, false, matches!(command, Command::StmtFetch | Command::StmtReset));
+        self.warned = true;
+    }
+
+    fn note_refusal(&mut self, code: u16, message: &[u8], here: bool, afresh: bool) {
+        let row = [b"Error", code.to_string().as_bytes(), message].map(|field| Some(field.to_vec())).to_vec();
+        if self.options.mariadb || OF_STATEMENTS.contains(&code) {
+            self.memory.refused_anew(row, here);
+        } else {
+            self.memory.refused_too(row, here, afresh);
+        }
+    }
+
+    /// KILL was answered without asking the session's own backend.
+    pub fn observe_kill(&mut self) {
+        self.memory.killed(self.options.mariadb);
+    }
+
+    /// How many warnings an OK to a command that is no statement must count, if the backend does not know.
+    #[must_use]
+    pub fn counted_warnings(&self) -> Option<u16> {
+        if self.options.mariadb { None } else { self.memory.counts() }
+    }
+}
