@@ -57,7 +57,10 @@ impl Client {
             return self.lost(lease).await;
         }
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
+        let mut instead = None;
         match recall {
+            Some(Recall::Rows(plain, rows)) if !plan.wanted.cursor() => instead = Some((plain, rows)),
+            Some(Recall::Rows(..)) => return Box::pin(self.refuse(lease, "the list of warnings")).await,
             Some(Recall::Text(text)) => {
                 let mode = self.session.mode();
                 let text = self.door.texts.intern(&text, mode, sql::effects(&text, mode));
@@ -78,6 +81,10 @@ impl Client {
                 }
             }
         };
+        if let Some((plain, rows)) = instead {
+            self.put_statement_id(there);
+            return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;
+        }
         plan.task.prefix = prefix;
         let Plan { id, statement, wanted, mut task, kept } = *plan;
         self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));

@@ -36,22 +36,29 @@ impl Client {
         self.answer_fault(&Fault::DiagnosticsGone { what }).await
     }
 
-    /// Has the client's text answered by the lease, and puts other rows into the answer: so the columns are the
+    /// Has the client's command answered by the lease, and puts other rows into the answer: so the columns are the
     /// server's.
-    pub(super) async fn substitute(&mut self, mut lease: Lease<Server>, plain: Plain, rows: Rows) -> Next {
+    pub(super) async fn substitute(
+        &mut self,
+        mut lease: Lease<Server>,
+        command: Command,
+        plain: Plain,
+        rows: Rows,
+    ) -> Next {
         self.door.metrics.session.local_answers.inc();
         if !self.is_pinned() && !self.pay(&mut lease).await {
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: "the server closed the connection".into() }).await;
         }
         let text = self.argument().to_vec();
-        let answer = lease.command(Command::Query, &text).await;
+        let answer = lease.command(command, &text).await;
         self.consume_command();
         let (next, alive) = match answer {
             Ok(answer) => {
                 self.session.answered(plain);
                 let mut out = BytesMut::new();
-                reply::rows(&mut out, &answer, &rows, self.guest.capabilities);
+                let binary = command == Command::StmtExecute;
+                reply::rows(&mut out, &answer, (&rows, binary), self.guest.capabilities);
                 (self.send(&mut out).await, true)
             }
             Err(QueryError::Refused { code, state, message }) => {

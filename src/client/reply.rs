@@ -1,11 +1,11 @@
 //! The packets that the proxy itself sends to clients. The only place that words an error.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use crate::backend;
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::frame::{HEADER, Header, packet_with};
-use crate::protocol::packet::column::put_text_row;
+use crate::protocol::packet::column::{ColumnDefinition, put_binary_row, put_text_row};
 use crate::protocol::packet::eof::EofPacket;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
@@ -271,8 +271,13 @@ pub fn prepared(out: &mut BytesMut, raw: &[u8], id: u32, client: CapabilityFlags
     }
 }
 
-/// Appends a result set in text: as the server answered, with other rows.
-pub fn rows(out: &mut BytesMut, answer: &backend::Rows, rows: &[Vec<Option<Vec<u8>>>], client: CapabilityFlags) {
+/// Appends a result set, in text or binary: as the server answered, with other rows.
+pub fn rows(
+    out: &mut BytesMut,
+    answer: &backend::Rows,
+    (rows, binary): (&[Vec<Option<Vec<u8>>>], bool),
+    client: CapabilityFlags,
+) {
     let old = !client.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
     let status = answer.status - StatusFlags::SERVER_SESSION_STATE_CHANGED;
     let eof = EofPacket { warnings: answer.warnings, status };
@@ -283,8 +288,14 @@ pub fn rows(out: &mut BytesMut, answer: &backend::Rows, rows: &[Vec<Option<Vec<u
     if old {
         seq = packet_with(out, seq, |out| eof.encode(out));
     }
+    let kind = |column: &Bytes| ColumnDefinition::parse(column).map_or(0, |column| column.kind);
+    let kinds: Vec<_> = answer.columns.iter().map(kind).collect();
     for row in rows {
-        seq = packet_with(out, seq, |out| put_text_row(out, row.iter().map(Option::as_deref)));
+        let fields = row.iter().map(Option::as_deref);
+        seq = packet_with(out, seq, |out| match binary {
+            true => put_binary_row(out, &kinds, fields),
+            false => put_text_row(out, fields),
+        });
     }
     if old {
         packet_with(out, seq, |out| eof.encode(out));

@@ -69,7 +69,7 @@ impl Client {
         };
         match self.recalled(task.command, task.effects.as_ref()) {
             Recall::Backend => {}
-            Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, plain, rows)).await,
+            Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, task.command, plain, rows)).await,
             Recall::Text(text) => self.replace_command(task.command, &text),
             Recall::Lost(what) => return Box::pin(self.refuse(lease, what)).await,
         }

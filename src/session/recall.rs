@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// A prepared statement that is about to be executed: a text is to be prepared in place of its own. (The client's
+    /// A prepared statement that is about to be executed: a text is to be prepared in place of its own, rows are its own. (The client's
     /// number was put into that when it was prepared.)
     #[must_use]
     pub fn recall_execute(&self, statement: &Statement, effects: &Effects) -> Recall {
@@ -77,10 +77,7 @@ impl Session {
             return Recall::Backend;
         }
         if !statement.must_hold() {
-            return match self.recall_from(statement.text.bytes(), effects, None) {
-                Recall::Rows(..) => Recall::Lost(LIST),
-                recall => recall,
-            };
+            return self.recall_from(statement.text.bytes(), effects, None);
         }
         let memory = &self.memory;
         if memory.count_moved && effects.may(Flags::READS_ROW_COUNT) {

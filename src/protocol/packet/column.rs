@@ -117,6 +117,32 @@ pub fn put_text_row<'f>(out: &mut BytesMut, fields: impl IntoIterator<Item = Opt
     }
 }
 
+/// Appends the payload of a binary row of columns of these types, from values as text. Whole numbers and text only.
+///
+/// See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>.
+pub fn put_binary_row<'f>(out: &mut BytesMut, kinds: &[u8], fields: impl Iterator<Item = Option<&'f [u8]>>) {
+    let mut values = BytesMut::new();
+    // The first two bits are not used.
+    let mut nulls = vec![0_u8; (kinds.len() + 9) / 8];
+    for (at, (kind, field)) in kinds.iter().zip(fields).enumerate() {
+        let Some(text) = field else {
+            if let Some(byte) = nulls.get_mut((at + 2) / 8) {
+                *byte |= 1 << ((at + 2) % 8);
+            }
+            continue;
+        };
+        let number = || std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        match *kind {
+            kind if kind == ColumnType::MYSQL_TYPE_LONG as u8 => values.put_i32_le(number() as i32),
+            kind if kind == ColumnType::MYSQL_TYPE_LONGLONG as u8 => values.put_i64_le(number()),
+            _ => put_lenenc_bytes(&mut values, text),
+        }
+    }
+    out.put_u8(0);
+    out.extend_from_slice(&nulls);
+    out.extend_from_slice(&values);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +182,15 @@ mod tests {
             assert_eq!(ColumnDefinition::parse(&out), Ok(column));
         }
         assert_eq!(ColumnDefinition::text("a", 64).length, 256);
+    }
+
+    #[test]
+    fn binary_rows() {
+        let kinds = [0xFD, 3, 8, 3, 0xFD, 0xFD, 0xFD];
+        let fields = [Some(&b"ab"[..]), Some(b"1292"), Some(b"-2"), None, None, None, Some(b"")];
+        let mut out = BytesMut::new();
+        put_binary_row(&mut out, &kinds, fields.into_iter());
+        assert_eq!(out, b"\0\xE0\0\x02ab\x0C\x05\0\0\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0"[..]);
     }
 
     #[test]

@@ -7,9 +7,11 @@ mod held;
 mod many;
 mod meaning;
 mod memory;
+mod questions;
 mod types;
 
 use myriad::protocol::command::Command;
+use myriad::protocol::packet::prepare::PrepareOk;
 
 use crate::support::{Packets, Twin, Wire};
 
@@ -70,9 +72,11 @@ pub(crate) async fn one(client: &mut Wire, id: u32, params: &[Param]) -> String 
 
 impl Twin {
     /// Both prepare it and are answered the same; then somebody else has the backend.
-    pub(crate) async fn prepare(&mut self, sql: &str) {
-        self.command(Command::StmtPrepare, sql.as_bytes()).await.expect_ok();
+    pub(crate) async fn prepare(&mut self, sql: &str) -> u32 {
+        let reply = self.command(Command::StmtPrepare, sql.as_bytes()).await;
+        reply.expect_ok();
         self.intrude().await;
+        PrepareOk::parse(&reply.raw[0].1).expect("a prepared statement").statement_id
     }
 
     /// Both execute it and are answered the same; then somebody else has the backend.
