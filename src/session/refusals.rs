@@ -5,12 +5,16 @@
 
 use super::Session;
 use crate::protocol::command::Command;
+use crate::sql::Flags;
 
 /// Errors of KILL, and of a preparation.
 const OF_STATEMENTS: [u16; 4] = [1094, 1095, 1317, 1461];
 
 /// Errors of commands about prepared statements, at which MySQL begins to count anew.
 const ABOUT_STATEMENTS: [u16; 3] = [1210, 1243, 1421];
+
+/// ER_RESIGNAL_WITHOUT_ACTIVE_HANDLER
+const NO_HANDLER: u16 = 1645;
 
 impl Session {
     /// Whether the list that the next error of this kind is added to is on the backend only.
@@ -27,6 +31,9 @@ impl Session {
 
     /// The server's ERR to a command that is no statement, to be told after [`Session::observe_err`].
     pub fn observe_other_err(&mut self, code: u16, message: &[u8]) {
+        if self.resignals(code) {
+            return self.memory.refused_too(row(code, message), false, true);
+        }
         let command = self.turn.command;
         if self.turn.runs_statement() || command == Command::StmtPrepare {
             return;
@@ -35,8 +42,13 @@ impl Session {
         self.warned = true;
     }
 
+    /// RESIGNAL outside of a handler: on both servers its error is added to the list.
+    pub(super) fn resignals(&self, code: u16) -> bool {
+        code == NO_HANDLER && self.turn.runs_statement() && !self.turn.flags.any(Flags::RUNS_UNSEEN)
+    }
+
     fn note_refusal(&mut self, code: u16, message: &[u8], here: bool, afresh: bool) {
-        let row = [b"Error", code.to_string().as_bytes(), message].map(|field| Some(field.to_vec())).to_vec();
+        let row = row(code, message);
         if self.options.mariadb || OF_STATEMENTS.contains(&code) {
             self.memory.refused_anew(row, here);
         } else {
@@ -54,4 +66,9 @@ impl Session {
     pub fn counted_warnings(&self) -> Option<u16> {
         if self.options.mariadb { None } else { self.memory.counts() }
     }
+}
+
+/// A row of the list.
+fn row(code: u16, message: &[u8]) -> Vec<Option<Vec<u8>>> {
+    [b"Error", code.to_string().as_bytes(), message].map(|field| Some(field.to_vec())).to_vec()
 }

@@ -192,7 +192,9 @@ impl Session {
         if !self.turn.runs_statement() && self.turn.command != Command::StmtPrepare {
             return;
         }
-        self.memory.observe_err();
+        if !self.resignals(code) {
+            self.memory.observe_err();
+        }
         self.warned = true;
         let unseen = self.turn.flags.any(Flags::RUNS_UNSEEN);
         if code == PARSE_ERROR && self.turn.oks == 0 && !unseen && self.turn.command == Command::Query {

@@ -65,6 +65,27 @@ on_both!(commands_that_are_refused_are_remembered, one_backend, |t| async move {
     assert_eq!(t.metric("myriad_unanswered_total", None), 0.0);
 });
 
+on_both!(resignal_adds_to_the_list, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.queries(&["CREATE TABLE t (n INT)", "SELECT n FROM t"]).await;
+    for cause in CAUSES {
+        for question in QUESTIONS {
+            for intruders in 0..4 {
+                twin.query_and_keep(cause).await;
+                if intruders & 1 != 0 {
+                    twin.intrude().await;
+                }
+                twin.query_and_keep("RESIGNAL").await;
+                if intruders & 2 != 0 {
+                    twin.intrude().await;
+                }
+                twin.command(Command::Ping, b"").await;
+                twin.query_and_keep(question).await;
+            }
+        }
+    }
+});
+
 on_both!(one_refusal_after_another, one_backend, |t| async move {
     let mut twin = Twin::new(&t, &t.app()).await;
     let commands = refused();

@@ -27,7 +27,6 @@ pub(super) struct Case<'a> {
 pub(super) fn reason(case: &Case<'_>) -> Option<&'static str> {
     let limits = [
         (case.is_refused(), "a prepared question about the statement before, refused by 1235"),
-        (case.counts_the_one_before(), "MySQL counts the warnings of the statement before in other answers, too"),
         (case.asks_about_a_command(), "what a command that is no statement leaves for questions about it"),
         (case.ran_unseen_code(), "a function or a trigger changed what nobody has seen"),
         (case.is_about_types_before(), "MySQL remembers what a parameter was in executions before the last"),
@@ -54,19 +53,6 @@ impl Case<'_> {
             && reply.error().is_some_and(|(code, _)| code == 1235)
     }
 
-    fn counts_the_one_before(&self) -> bool {
-        let counts = matches!(self.step.act, Act::Command(Command::Ping | Command::SetOption | Command::InitDb, _));
-        let but_warnings = |class, a: &[u8], b: &[u8]| match class {
-            Class::Ok => {
-                OkPacket::parse(a, false).ok().map(|ok| OkPacket { warnings: 0, ..ok })
-                    == OkPacket::parse(b, false).ok().map(|ok| OkPacket { warnings: 0, ..ok })
-            }
-            Class::RowsEnd | Class::Eof => a.len() == b.len() && a[0] == 0xfe,
-            _ => false,
-        };
-        self.kind == Kind::MySql && counts && self.differ_only(but_warnings)
-    }
-
     fn asks_about_a_command(&self) -> bool {
         let asks = |text: &str| {
             let words =
@@ -78,8 +64,7 @@ impl Case<'_> {
             _ => String::new(),
         };
         let is_other = |act: &Act| match act {
-            Act::Command(Command::Query, _) => text_of(act).starts_with("KILL") || text_of(act) == "RESIGNAL",
-            Act::Command(Command::ResetConnection, _) => false,
+            Act::Command(Command::Query | Command::ResetConnection, _) => false,
             Act::Command(..) => true,
             Act::Statement(..) => true,
             _ => false,

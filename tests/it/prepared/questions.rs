@@ -96,7 +96,7 @@ on_both!(prepared_questions_may_have_parameters, one_backend, |t| async move {
         for cause in CAUSES {
             for param in [long(7), (LONG, None), (NULL, None), text("8")] {
                 twin.query(cause).await;
-                twin.execute(id, &[param.clone()]).await;
+                twin.execute(id, std::slice::from_ref(&param)).await;
                 twin.query("SELECT ROW_COUNT(), FOUND_ROWS()").await;
                 // The types that came once hold on.
                 twin.query(cause).await;
