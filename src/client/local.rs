@@ -76,6 +76,8 @@ impl Client {
         let payload = self.argument().to_vec();
         self.consume_command();
         self.forget_backend().await;
+        // What it left on other backends is somebody else's from here on.
+        self.tenancy = self.tenancy.wrapping_add(1);
         let Some(facts) = self.door.connector.facts() else {
             return ControlFlow::Break(Goodbye::Internal);
         };

@@ -4,7 +4,7 @@ use myriad::protocol::command::Command;
 use myriad::protocol::handshake::{LoginError, TlsWish};
 
 use super::logins;
-use crate::support::{Kind, Login, Setup, Wire, on_both};
+use crate::support::{Kind, Login, Packets, Setup, Wire, on_both, one_backend};
 
 fn other(t: &Setup) -> Login {
     Login { user: "other", password: "other-secret", schema: Some("test2".into()), ..t.app() }
@@ -160,4 +160,34 @@ on_both!(a_change_counts_as_a_client_of_the_new_user, |config| config.auth.users
     assert!(matches!(error, LoginError::Server { code: 1040, .. }), "{error:?}");
     first.change_user(&t.app()).await.expect("welcome");
     t.client().await.change_user(&other(&t)).await.expect("the place is free again");
+});
+
+/// What a trigger and a few statements leave to be seen by what follows, behind a change to the same user.
+async fn left_to_the_same_user(t: &Setup, client: &mut Wire, login: &Login) -> Vec<Packets> {
+    for sql in [
+        "CREATE TABLE sprung (n INT)",
+        "CREATE TRIGGER springs BEFORE INSERT ON sprung FOR EACH ROW SET @left_by_it = 7",
+        "SET @seen = 5",
+        "INSERT INTO sprung VALUES (1), (2), (3)",
+    ] {
+        client.query(sql).await.expect_ok();
+    }
+    client.change_user(login).await.expect("welcome");
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+    let mut seen = Vec::new();
+    for sql in ["SELECT ROW_COUNT() AS n", "SELECT @left_by_it AS a", "SELECT @seen AS b"] {
+        seen.push(client.query(sql).await);
+    }
+    seen
+}
+
+on_both!(the_same_user_again_is_another, one_backend, |t| async move {
+    let mut direct = t.direct(&t.app()).await;
+    let wanted = left_to_the_same_user(&t, &mut direct, &t.app()).await;
+    direct.query("DROP TABLE sprung").await.expect_ok();
+    let mut client = t.client().await;
+    let seen = left_to_the_same_user(&t, &mut client, &t.app()).await;
+    for (seen, wanted) in seen.iter().zip(&wanted) {
+        assert_eq!(seen.raw, wanted.raw);
+    }
 });
