@@ -248,7 +248,13 @@ impl Client {
                     gone => gone,
                 }
             }
-            Unprepared::Broken(broken) => Box::pin(self.broken(lease, broken)).await,
+            Unprepared::Broken(broken) => {
+                // The error is its answer: what has arrived of it must not be taken for the next command.
+                let whole = self.is_whole();
+                self.consume_command();
+                let next = Box::pin(self.broken(lease, broken)).await;
+                if whole { next } else { gone(next) }
+            }
             Unprepared::NotRestored(error) => self.not_restored(lease, &error).await,
         }
     }
@@ -264,11 +270,8 @@ impl Client {
                     (Ok(_), next) | (Err(next), _) => next,
                 }
             }
-            Unprepared::Broken(broken) => Box::pin(self.broken(lease, broken)).await,
-            Unprepared::NotRestored(error) => {
-                let next = self.not_restored(lease, &error).await;
-                if next.is_continue() { ControlFlow::Break(crate::metrics::Goodbye::BackendLost) } else { next }
-            }
+            Unprepared::Broken(broken) => gone(Box::pin(self.broken(lease, broken)).await),
+            Unprepared::NotRestored(error) => gone(self.not_restored(lease, &error).await),
         }
     }
 
@@ -299,6 +302,14 @@ impl Client {
         lease.prepared.insert_held(ok.statement_id, &wanted);
         let held = Some(ok.statement_id);
         self.add_statement(id, Statement { private: true, held, ..wanted.statement(ok.params) });
+    }
+}
+
+/// The client goes: what it was told, it cannot make sense of.
+fn gone(next: Next) -> Next {
+    match next {
+        ControlFlow::Continue(()) => ControlFlow::Break(crate::metrics::Goodbye::BackendLost),
+        goodbye => goodbye,
     }
 }
 

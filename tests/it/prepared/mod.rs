@@ -4,6 +4,7 @@
 //! in between.
 
 mod held;
+mod lost;
 mod many;
 mod meaning;
 mod memory;
