@@ -71,7 +71,8 @@ pub struct Bound {
     types: Box<[u8]>,
     /// A [`Kind`] for each parameter.
     kinds: Box<[u8]>,
-    /// The session's state then: strings are read in its `character_set_client` until types are sent again.
+    /// The session's state then: strings are read in its `character_set_client`, and converted to its
+    /// `collation_connection`, until types are sent again.
     state: Arc<State>,
 }
 
@@ -112,7 +113,7 @@ impl Bound {
     /// Whether an execute without types means the same by either.
     #[must_use]
     pub fn means(&self, other: &Self) -> bool {
-        let same_charset = || self.state.charset().client == other.state.charset().client;
+        let same_charset = || self.state.charset() == other.state.charset();
         self.types == other.types && (Arc::ptr_eq(&self.state, &other.state) || same_charset())
     }
 

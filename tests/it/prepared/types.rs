@@ -147,3 +147,18 @@ on_both!(statements_of_many_parameters, one_backend, |t| async move {
     check(&mut client, "with types", true).await;
     check(&mut client, "without", false).await;
 });
+
+on_both!(strings_are_bound_in_the_collation_of_their_types, one_backend, |t| async move {
+    let sql = "SELECT COLLATION(?) AS c, HEX(?) AS h";
+    let mut other = t.client().await;
+    let theirs = other.prepare(sql).await;
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.prepare(sql).await;
+    let params = || [text("a"), text("\u{e9}")];
+    for collation in ["utf8mb4_bin", "utf8mb4_general_ci", "latin1_swedish_ci"] {
+        twin.query(&format!("SET collation_connection = {collation}")).await;
+        twin.execute(1, &params()).await;
+        execute(&mut other, theirs, &params()).await.expect_ok();
+        twin.execute_with(1, &params(), false).await;
+    }
+});
