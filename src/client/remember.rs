@@ -22,6 +22,9 @@ const TTL: Duration = Duration::from_secs(5);
 /// An answer larger than this is not kept, in bytes.
 const MAX_ANSWER: usize = 64 << 10;
 
+/// What each answer costs besides, in bytes: many are a few bytes long.
+const COST: usize = 256;
+
 /// All answers together, in bytes; then it starts over.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -70,10 +73,10 @@ impl Remembered {
 
     /// A server that was asked in this era has answered.
     pub(super) fn keep(&self, key: Key, answer: Arc<Answer>, era: u64, now: Instant) {
-        let size = answer.raw.len();
-        if size > MAX_ANSWER {
+        if answer.raw.len() > MAX_ANSWER {
             return;
         }
+        let size = COST + answer.raw.len();
         let mut answers = self.answers.lock();
         if self.era() != era {
             return;
@@ -83,7 +86,7 @@ impl Remembered {
         }
         answers.bytes += size;
         if let Some((_, old)) = answers.by_key.insert(key, (now, answer)) {
-            answers.bytes -= old.raw.len();
+            answers.bytes -= COST + old.raw.len();
         }
     }
 
@@ -172,6 +175,9 @@ mod tests {
             assert!(remembered.answers.lock().bytes <= MAX_BYTES);
         }
         assert!(remembered.get(&(999, 0, 0, 0), now).is_some());
+        // Small ones take room too.
+        (0..100_000).for_each(|n| remembered.keep((n, 1, 0, 0), answer(12), 0, now));
+        assert!(remembered.answers.lock().by_key.len() <= MAX_BYTES / COST);
     }
 
     #[test]
