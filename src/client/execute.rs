@@ -49,6 +49,9 @@ impl Client {
             Ok(ready) => ready,
             Err(next) => return next,
         };
+        if plan.statement.held.is_some() && Self::must_be_asked_anew(&plan.statement, effects) {
+            self.let_cursor_go(&mut lease, plan.id, &mut plan.statement);
+        }
         let mut found = match plan.statement.held {
             Some(there) => Some(there),
             None => lease.prepared.find(&plan.wanted),
@@ -62,7 +65,7 @@ impl Client {
             Some(Recall::Rows(plain, rows)) if !plan.wanted.cursor() => instead = Some((plain, rows)),
             Some(Recall::Rows(..)) => return Box::pin(self.refuse(lease, "the list of warnings")).await,
             Some(Recall::Text(text)) => {
-                let mode = self.session.mode();
+                let mode = plan.statement.text.mode();
                 let text = self.door.texts.intern(&text, mode, sql::effects(&text, mode));
                 plan.wanted = plan.wanted.reworded(text);
                 found = lease.prepared.find(&plan.wanted);
@@ -89,6 +92,21 @@ impl Client {
         let Plan { id, statement, wanted, mut task, kept } = *plan;
         self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));
         self.run(lease, &mut task).await
+    }
+
+    /// The backend's statement behind a cursor may be of another text, with an answer in it that is the past by now.
+    fn must_be_asked_anew(statement: &Statement, effects: Option<&Effects>) -> bool {
+        let asks = effects.is_some_and(|effects| effects.may(Flags::READS_DIAGNOSTICS));
+        asks && statement.cursor && !statement.private && !statement.long_data
+    }
+
+    /// To execute it once more closes its cursor in any case.
+    fn let_cursor_go(&mut self, lease: &mut Lease<Server>, id: u32, statement: &mut Statement) {
+        if let Some(there) = statement.held.take() {
+            lease.prepared.close_held(there);
+        }
+        statement.cursor = false;
+        self.session.change_statement(id, |statement| (statement.held, statement.cursor) = (None, false));
     }
 
     /// Everything that can be known before there is a backend.
@@ -230,6 +248,7 @@ impl Client {
         if lease.command(Command::StmtReset, &serving.there.to_le_bytes()).await.is_err() {
             return false;
         }
+        self.session.observe_cleaned();
         self.session.change_statement(serving.id, |statement| statement.long_data = false);
         self.served(lease, task.command, serving);
         true

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::memory::Found;
 use super::{PinReason, Rows, Session, Statement};
-use crate::sql::{self, Effects, Flags, GetDiagnostics, Item, Plain, Question, Reworded, Word};
+use crate::sql::{self, Effects, Flags, GetDiagnostics, Item, Mode, Plain, Question, Reworded, Word};
 
 /// Where a statement gets its answer from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,13 @@ impl Session {
     /// How a text that is about to be run gets its answer. `id` is the client's own number.
     #[must_use]
     pub fn recall(&self, text: &[u8], effects: &Effects, id: u32) -> Recall {
-        if effects.may(ASKING) { self.recall_from(text, effects, Some(id)) } else { Recall::Backend }
+        if !effects.may(ASKING) {
+            return Recall::Backend;
+        }
+        self.recall_from(text, self.mode(), effects, Some(id))
     }
 
-    fn recall_from(&self, text: &[u8], effects: &Effects, id: Option<u32>) -> Recall {
+    fn recall_from(&self, text: &[u8], mode: Mode, effects: &Effects, id: Option<u32>) -> Recall {
         let memory = &self.memory;
         if let Some(plain) = effects.plain {
             return match memory.rows(plain) {
@@ -41,7 +44,7 @@ impl Session {
             };
         }
         if effects.first_flags.any(Flags::READS_WARNINGS) && matches!(effects.first, Word::Get | Word::Show) {
-            return self.recall_statement(text, effects);
+            return self.recall_statement(text, mode, effects);
         }
         let uses_table = effects.first_flags.any(Flags::READS_TABLE)
             || matches!(effects.first, Word::Insert | Word::Replace | Word::Update | Word::Delete);
@@ -62,7 +65,7 @@ impl Session {
             Question::ErrorCount => asks_for_list.then_some(memory.errors.into()),
             Question::ConnectionId => id.and_then(|id| self.own_number(id)),
         };
-        match sql::reword(text, self.mode(), answer) {
+        match sql::reword(text, mode, answer) {
             Reworded::AsIs => Recall::Backend,
             Reworded::Text(text) => Recall::Text(text),
             Reworded::Unclear(question) => Recall::Lost(question.text()),
@@ -77,7 +80,7 @@ impl Session {
             return Recall::Backend;
         }
         if !statement.must_hold() {
-            return self.recall_from(statement.text.bytes(), effects, None);
+            return self.recall_from(statement.text.bytes(), statement.text.mode(), effects, None);
         }
         let memory = &self.memory;
         if memory.count_moved && effects.may(Flags::READS_ROW_COUNT) {
@@ -110,7 +113,7 @@ impl Session {
     }
 
     /// `GET DIAGNOSTICS`, or `SHOW WARNINGS` in a form that cannot be told from its text alone.
-    fn recall_statement(&self, text: &[u8], effects: &Effects) -> Recall {
+    fn recall_statement(&self, text: &[u8], mode: Mode, effects: &Effects) -> Recall {
         let memory = &self.memory;
         if !memory.list_moved && !memory.count_moved {
             return Recall::Backend;
@@ -119,7 +122,7 @@ impl Session {
             let gone = memory.list_moved && memory.warnings > 0;
             return if gone { Recall::Lost(LIST) } else { Recall::Backend };
         }
-        let Some(get) = sql::get_diagnostics(text, self.mode()) else { return Recall::Lost(DIAGNOSTICS) };
+        let Some(get) = sql::get_diagnostics(text, mode) else { return Recall::Lost(DIAGNOSTICS) };
         let conditions = memory.list.as_deref().map_or(0, |list| list.len() as u64);
         let asks_for_list = get.condition.is_some() || get.items.iter().any(|(_, item)| *item == Item::Number);
         if asks_for_list && !memory.list_moved {

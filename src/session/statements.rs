@@ -220,6 +220,11 @@ impl Session {
         self.memory.counted = 0;
     }
 
+    /// A statement was reset that the client did not ask for: the server has forgotten a number of rows over that.
+    pub fn observe_cleaned(&mut self) {
+        self.memory.count_moved = true;
+    }
+
     /// Whether the execute or fetch that was just answered left a cursor open; `None`: nothing was said about it.
     #[must_use]
     pub fn saw_cursor(&self) -> Option<bool> {

@@ -81,3 +81,38 @@ on_both!(with_a_cursor_and_without, one_backend, |t| async move {
         assert_eq!(reply.raw.len(), 5, "{reply:?}");
     }
 });
+
+on_both!(an_answer_put_into_a_cursor_is_not_given_again, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.query("CREATE TABLE t (n INT)").await;
+    twin.prepare("SELECT ROW_COUNT() AS n").await;
+    twin.query("INSERT INTO t VALUES (1), (2)").await;
+    twin.command(Command::StmtExecute, &execution(1, true, &[], true)).await;
+    let fetch = [1_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+    twin.query_and_keep("INSERT INTO t VALUES (3)").await;
+    twin.command(Command::StmtExecute, &execution(1, true, &[], true)).await;
+    twin.command(Command::StmtFetch, &fetch).await;
+    twin.command(Command::StmtReset, &1_u32.to_le_bytes()).await;
+    twin.intrude().await;
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+});
+
+on_both!(what_failed_with_long_data_leaves_its_warnings, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.query("CREATE TABLE t (v VARCHAR(9) PRIMARY KEY)").await;
+    twin.query("INSERT INTO t VALUES ('abc')").await;
+    twin.prepare("INSERT INTO t VALUES (?)").await;
+    for question in ["SHOW WARNINGS", "SELECT ROW_COUNT() AS n, @@error_count AS e", "SHOW COUNT(*) WARNINGS"] {
+        for stays in [true, false] {
+            twin.send(Command::StmtSendLongData, &piece(1, 0, b"abc")).await;
+            let empty = (BLOB, Some(vec![0]));
+            twin.command(Command::StmtExecute, &execution(1, false, &[empty], true)).await.expect_error(1062);
+            if stays {
+                twin.query_and_keep(question).await;
+            } else {
+                twin.intrude().await;
+                twin.query(question).await;
+            }
+        }
+    }
+});

@@ -218,3 +218,41 @@ on_both!(closing_one_ends_no_pin_of_another_kind, one_backend, |t| async move {
     client.query("COMMIT").await.expect_ok();
     assert_eq!(client.one("SELECT COUNT(*) FROM t").await, "1");
 });
+
+on_both!(questions_are_read_as_they_were_when_prepared, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.query("CREATE TABLE t (n INT)").await;
+    twin.query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'").await;
+    twin.prepare(r"SELECT '\' AS a, ROW_COUNT() AS n, '' AS b").await;
+    twin.query("SET sql_mode = ''").await;
+    twin.query("INSERT INTO t VALUES (1), (2)").await;
+    twin.execute(1, &[]).await;
+});
+
+on_both!(user_variables_of_other_types, one_backend, |t| async move {
+    let values = ["1", "-1.50", "'text'", "NULL"];
+    let expressions = ["@a", "IFNULL(@a, 0)", "ROUND(@a, 1)"];
+    for expression in expressions {
+        let sql = format!("SELECT {expression} AS a");
+        for mine in values {
+            for theirs in values {
+                let mut first = t.client().await;
+                let (mut proxied, mut direct) = (t.client().await, t.direct(&t.app()).await);
+                first.query(&format!("SET @a = {theirs}")).await.expect_ok();
+                let id = first.prepare(&sql).await;
+                execute(&mut first, id, &[]).await.expect_ok();
+                first.send(Command::StmtClose, &id.to_le_bytes()).await;
+                let mut replies = Vec::new();
+                for wire in [&mut proxied, &mut direct] {
+                    wire.query(&format!("SET @a = {mine}")).await.expect_ok();
+                    let reply = wire.command(Command::StmtPrepare, sql.as_bytes()).await.raw;
+                    let id = u32::from_le_bytes(reply[0].1[1..5].try_into().unwrap());
+                    let answer = execute(wire, id, &[]).await.raw;
+                    wire.send(Command::StmtClose, &id.to_le_bytes()).await;
+                    replies.push((reply[1..].to_vec(), answer));
+                }
+                assert_eq!(replies[0], replies[1], "{sql} with {mine} after {theirs}");
+            }
+        }
+    }
+});
