@@ -319,10 +319,12 @@ impl Session {
         *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
     }
 
-    /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice.
+    /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice, and what
+    /// COM_SET_OPTION said still holds.
     #[must_use]
     pub fn after(self, before: &Self) -> Self {
-        Self { last_statement: before.last_statement, ..self }
+        let options = Options { multi_statements: before.options.multi_statements, ..self.options };
+        Self { last_statement: before.last_statement, options, ..self }
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -1,5 +1,6 @@
 //! COM_CHANGE_USER: another login on the same connection.
 
+use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::protocol::handshake::{LoginError, TlsWish};
 
@@ -189,5 +190,28 @@ on_both!(the_same_user_again_is_another, one_backend, |t| async move {
     let seen = left_to_the_same_user(&t, &mut client, &t.app()).await;
     for (seen, wanted) in seen.iter().zip(&wanted) {
         assert_eq!(seen.raw, wanted.raw);
+    }
+});
+
+/// Whether several statements in one text are allowed, as logged in and after each change of it and of the user.
+async fn several_statements(t: &Setup, client: &mut Wire) -> Vec<bool> {
+    let mut seen = Vec::new();
+    for option in [None, Some(0), Some(1)] {
+        if let Some(option) = option {
+            client.command(Command::SetOption, &[option, 0]).await.expect_ok();
+        }
+        client.change_user(&other(t)).await.expect("welcome");
+        seen.push(answer(client, "DO 1; SELECT 2").await.is_ok());
+    }
+    seen
+}
+
+on_both!(whether_several_statements_are_allowed_stays, one_backend, |t| async move {
+    let without = Login { capabilities: t.app().capabilities - CapabilityFlags::CLIENT_MULTI_STATEMENTS, ..t.app() };
+    let with = Login { capabilities: without.capabilities | CapabilityFlags::CLIENT_MULTI_STATEMENTS, ..t.app() };
+    for login in [&without, &with] {
+        let direct = several_statements(&t, &mut t.direct(login).await).await;
+        assert_eq!(several_statements(&t, &mut t.client_as(login).await).await, direct);
+        assert_eq!(direct[1..], [true, false]);
     }
 });
