@@ -32,6 +32,9 @@ const MAX_ANSWER: usize = 16 << 20;
 /// ER_MAX_PREPARED_STMT_COUNT_REACHED
 const NO_ROOM: u16 = 1461;
 
+/// ER_UNSUPPORTED_PS: a kind of statement that cannot be prepared, such as MySQL's BEGIN.
+const UNPREPARABLE: u16 = 1295;
+
 /// Why a statement could not be prepared.
 pub(super) enum Unprepared {
     /// The server's error: a whole payload.
@@ -83,10 +86,26 @@ impl Client {
     async fn prepared_from_memory(&mut self, wanted: &Wanted, answer: &Answer) -> Next {
         self.door.metrics.session.remembered_prepares.inc();
         let id = self.session.next_statement_id();
-        self.add_statement(id, wanted.statement(answer.ok.params));
         let mut out = BytesMut::with_capacity(answer.raw.len());
+        let Some(ok) = answer.ok else {
+            self.refused_from_memory(&answer.raw, &mut out);
+            return self.send(&mut out).await;
+        };
+        self.session.observe_remembered_preparation();
+        self.add_statement(id, wanted.statement(ok.params));
         reply::prepared(&mut out, &answer.raw, id, self.guest.capabilities, self.status);
         self.send(&mut out).await
+    }
+
+    /// No server prepares it, whoever asks.
+    fn refused_from_memory(&mut self, payload: &[u8], out: &mut BytesMut) {
+        if let Ok(err) = ErrPacket::parse(payload) {
+            self.error = err.code;
+            self.door.metrics.relay.error(err.code);
+            let message = String::from_utf8_lossy(err.message);
+            self.session.observe_refused(err.code, err.state.unwrap_or(*b"HY000"), &message);
+        }
+        packet_with(out, 1, |out| out.extend_from_slice(payload));
     }
 
     fn add_statement(&mut self, id: u32, statement: Statement) {
@@ -119,22 +138,29 @@ impl Client {
         let asked = self.ask_to_prepare(&mut lease, prefix, &wanted, &mut traffic).await;
         let mut out = BytesMut::new();
         match asked {
-            Ok(answer) => {
-                self.session.observe_prepared(answer.ok.warnings);
-                let mut statement = wanted.statement(answer.ok.params);
+            Ok((ok, raw)) => {
+                self.session.observe_prepared(ok.warnings);
+                let mut statement = wanted.statement(ok.params);
                 if private {
-                    lease.prepared.insert_held(answer.ok.statement_id, &wanted);
-                    (statement.private, statement.held) = (true, Some(answer.ok.statement_id));
+                    lease.prepared.insert_held(ok.statement_id, &wanted);
+                    (statement.private, statement.held) = (true, Some(ok.statement_id));
                 } else {
-                    lease.prepared.insert(answer.ok.statement_id, &wanted);
+                    lease.prepared.insert(ok.statement_id, &wanted);
                 }
                 self.add_statement(id, statement);
-                reply::prepared(&mut out, &answer.raw, id, self.guest.capabilities, self.status);
-                if may_keep && answer.ok.warnings == 0 {
-                    self.door.remembered.keep(key, Arc::new(answer), era, Instant::now());
+                reply::prepared(&mut out, &raw, id, self.guest.capabilities, self.status);
+                if may_keep && ok.warnings == 0 {
+                    let answer = Arc::new(Answer { ok: Some(ok), raw });
+                    self.door.remembered.keep(key, answer, era, Instant::now());
                 }
             }
-            Err(Unprepared::Refused(payload)) => self.note_refusal(&payload, 1, &mut out),
+            Err(Unprepared::Refused(payload)) => {
+                self.note_refusal(&payload, 1, &mut out);
+                if may_keep && self.error == UNPREPARABLE {
+                    let answer = Arc::new(Answer { ok: None, raw: payload });
+                    self.door.remembered.keep(key, answer, era, Instant::now());
+                }
+            }
             Err(Unprepared::Broken(broken)) => return Box::pin(self.broken(lease, broken)).await,
             Err(Unprepared::NotRestored(error)) => return self.not_restored(lease, &error).await,
         }
@@ -165,7 +191,7 @@ impl Client {
         prefix: Prefix,
         wanted: &Wanted,
         traffic: &mut Traffic,
-    ) -> Result<Answer, Unprepared> {
+    ) -> Result<(PrepareOk, Vec<u8>), Unprepared> {
         lease.served.begin(self.owner());
         self.gauge.enter(ClientState::Running);
         self.registered.entry.runs_on(lease.thread_id);
@@ -189,7 +215,7 @@ impl Client {
             let len = Header::parse(&raw).map_or(0, |header| header.len);
             let payload = raw.get(HEADER..HEADER + len).unwrap_or_default();
             match (PrepareOk::parse(payload), ErrPacket::parse(payload)) {
-                (Ok(ok), _) => return Ok(Answer { ok, raw }),
+                (Ok(ok), _) => return Ok((ok, raw)),
                 (_, Ok(err)) if err.code == NO_ROOM && lease.prepared.give_back() => prefix = Prefix::default(),
                 _ => return Err(Unprepared::Refused(payload.to_vec())),
             }
@@ -224,7 +250,8 @@ impl Client {
             }
             asked
         };
-        let id = asked?.ok.statement_id;
+        let (ok, _) = asked?;
+        let id = ok.statement_id;
         lease.prepared.insert(id, wanted);
         Ok(id)
     }

@@ -31,9 +31,9 @@ const MAX_BYTES: usize = 16 << 20;
 /// The answer to a preparation.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Its first packet.
-    pub(super) ok: PrepareOk,
-    /// All packets, as the server wrote them.
+    /// Its first packet; none if it is an error.
+    pub(super) ok: Option<PrepareOk>,
+    /// All packets, as the server wrote them; of an error the payload.
     pub(super) raw: Vec<u8>,
 }
 
@@ -147,7 +147,7 @@ mod tests {
 
     fn answer(size: usize) -> Arc<Answer> {
         let ok = PrepareOk { statement_id: 1, columns: 0, params: 0, warnings: 0 };
-        Arc::new(Answer { ok, raw: vec![0; size] })
+        Arc::new(Answer { ok: Some(ok), raw: vec![0; size] })
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::protocol::command::Command;
 use crate::sql::Flags;
 
 /// Errors of KILL, and of a preparation.
-const OF_STATEMENTS: [u16; 4] = [1094, 1095, 1317, 1461];
+const OF_STATEMENTS: [u16; 5] = [1094, 1095, 1295, 1317, 1461];
 
 /// Errors of commands about prepared statements, at which MySQL begins to count anew.
 const ABOUT_STATEMENTS: [u16; 3] = [1210, 1243, 1421];

@@ -200,11 +200,20 @@ impl Session {
     }
 
     /// Whether the answer to a preparation may come from memory: only then does nobody miss what the real one does. A
-    /// real one empties the list of warnings (MariaDB: if the text names a table), and what else pins may mean that the
-    /// text means something else here (temporary tables, roles).
+    /// real one empties the list of warnings (MariaDB: only if the text names a table), and what else pins may mean that
+    /// the text means something else here (temporary tables, roles).
     #[must_use]
     pub fn may_prepare_from_memory(&self) -> bool {
-        self.is_plain() && !self.warned && self.memory.warnings == 0
+        self.is_plain() && (!self.options.mariadb || (!self.warned && self.memory.warnings == 0))
+    }
+
+    /// The answer to a preparation came from memory. The real one would have emptied MySQL's list of warnings: what the
+    /// backend has of it does not count any more.
+    pub fn observe_remembered_preparation(&mut self) {
+        if !self.options.mariadb && (self.warned || self.memory.warnings > 0) {
+            self.memory.forget_list();
+            (self.memory.list_moved, self.memory.counted) = (true, 0);
+        }
     }
 
     /// Whether nothing but perhaps a transaction pins it: then a text means what it means to any other session in the
