@@ -299,22 +299,7 @@ impl Scan {
 mod tests {
     use super::*;
     use crate::protocol::frame::write_packet;
-    use crate::protocol::response::End;
-
-    /// Wants to be told of nothing, and listens to nothing.
-    struct Deaf;
-
-    impl Witness for Deaf {
-        fn command(&mut self, _: &[u8]) {}
-        fn command_sent(&mut self) {}
-        fn prepared(&mut self, prepared: &PrepareOk) -> u32 {
-            prepared.statement_id
-        }
-        fn end(&mut self, _: &End<'_>) {}
-        fn tell(&mut self, _: &[u8], _: &mut BytesMut) -> bool {
-            false
-        }
-    }
+    use crate::relay::turn::Unheard;
 
     fn dialect(old: bool, mariadb: bool) -> Dialect {
         Dialect {
@@ -347,7 +332,7 @@ mod tests {
         for portion in portions {
             buffer.extend(portion);
             loop {
-                let (n, pause) = scan.scan(&mut buffer, &mut Deaf).unwrap();
+                let (n, pause) = scan.scan(&mut buffer, &mut Unheard).unwrap();
                 if pause == Pause::Done {
                     scan.finish();
                 }

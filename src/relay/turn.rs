@@ -103,7 +103,7 @@ pub async fn aside(
 }
 
 /// The client does not see the reply, and the session is not changed by it.
-struct Unheard;
+pub(super) struct Unheard;
 
 impl Witness for Unheard {
     fn command(&mut self, _: &[u8]) {}

@@ -47,6 +47,7 @@ mod pin;
 mod recall;
 mod refusals;
 mod restore;
+mod shelf;
 mod state;
 mod statements;
 mod tally;

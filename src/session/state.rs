@@ -3,13 +3,10 @@
 //! 100,000 clients share a handful of states, so "same state" is one pointer comparison, and a switch of the backend
 //! between two such clients costs nothing. A state is immutable; a change makes (or finds) another.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use super::shelf::{Place, Shelf};
 use crate::sql::{Mode, Multibyte};
 
 /// What a state consists of.
@@ -90,8 +87,7 @@ pub struct State {
     /// What `sql_mode` says about quotes, if it is set here: read once, asked for with every statement.
     quotes: Option<Quotes>,
     multibyte: Multibyte,
-    hash: u64,
-    home: Weak<Shelf>,
+    place: Place<State>,
 }
 
 /// The words of `sql_mode` that change how a text is read.
@@ -154,28 +150,15 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        if let Some(shelf) = self.home.upgrade() {
-            shelf.forget(self.hash, self.id);
-        }
+        self.place.leave(self.id);
     }
 }
 
 /// Makes states, each only once.
 #[derive(Debug, Default)]
 pub struct Interner {
-    shelf: Arc<Shelf>,
+    shelf: Arc<Shelf<State>>,
 }
-
-/// Where the states are found again. A state's last holder takes it off the shelf, so it holds no more than is in use.
-#[derive(Debug, Default)]
-struct Shelf {
-    by_hash: Mutex<HashMap<u64, Bucket>>,
-    hasher: RandomState,
-    next_id: AtomicU64,
-}
-
-/// States of one hash, with their numbers.
-type Bucket = Vec<(u64, Weak<State>)>;
 
 impl Interner {
     /// An empty one.
@@ -187,26 +170,14 @@ impl Interner {
     /// The one state with these contents.
     #[must_use]
     pub fn intern(&self, spec: StateSpec) -> Arc<State> {
-        let shelf = &self.shelf;
-        let hash = shelf.hasher.hash_one(&spec);
-        // Whatever is upgraded below may be the last holder by now: it must be dropped after the lock.
-        let mut upgraded = Vec::new();
-        let mut by_hash = shelf.by_hash.lock();
-        let bucket = by_hash.entry(hash).or_default();
-        for (_, weak) in &*bucket {
-            upgraded.extend(weak.upgrade());
-        }
-        if let Some(state) = upgraded.iter().find(|state| state.spec == spec) {
-            let state = Arc::clone(state);
-            drop(by_hash);
-            return state;
-        }
-        let id = shelf.next_id.fetch_add(1, Ordering::Relaxed);
-        let (quotes, multibyte) = (Quotes::of(&spec), Multibyte::of(&spec.charset.client));
-        let state = Arc::new(State { id, spec, quotes, multibyte, hash, home: Arc::downgrade(shelf) });
-        bucket.push((id, Arc::downgrade(&state)));
-        drop(by_hash);
-        state
+        self.shelf.intern(
+            spec,
+            |state, spec| state.spec == *spec,
+            |spec, id, place| {
+                let (quotes, multibyte) = (Quotes::of(&spec), Multibyte::of(&spec.charset.client));
+                State { id, spec, quotes, multibyte, place }
+            },
+        )
     }
 
     /// The state that differs from `from` as `change` says.
@@ -220,24 +191,12 @@ impl Interner {
     /// How many states are in use.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shelf.by_hash.lock().values().map(Vec::len).sum()
+        self.shelf.len()
     }
 
     /// Whether no state is in use.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-impl Shelf {
-    fn forget(&self, hash: u64, id: u64) {
-        let mut by_hash = self.by_hash.lock();
-        if let Some(bucket) = by_hash.get_mut(&hash) {
-            bucket.retain(|(other, _)| *other != id);
-            if bucket.is_empty() {
-                by_hash.remove(&hash);
-            }
-        }
     }
 }

@@ -1,12 +1,8 @@
 //! The texts of prepared statements, each kept once: 100,000 clients prepare the same few.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use super::shelf::{Place, Shelf};
 use crate::sql::{Effects, Mode};
 
 /// A prepared statement's text. Compare with [`Arc::ptr_eq`] (or by [`Text::id`]).
@@ -17,8 +13,7 @@ pub struct Text {
     bytes: Box<[u8]>,
     mode: Mode,
     effects: Effects,
-    hash: u64,
-    home: Weak<Shelf>,
+    place: Place<Text>,
 }
 
 impl Text {
@@ -43,80 +38,44 @@ impl Text {
 
 impl Drop for Text {
     fn drop(&mut self) {
-        if let Some(shelf) = self.home.upgrade() {
-            shelf.forget(self.hash, self.id);
-        }
+        self.place.leave(self.id);
     }
 }
 
 /// Keeps texts, each only once and only as long as somebody holds it.
 #[derive(Debug, Default)]
 pub struct Texts {
-    shelf: Arc<Shelf>,
+    shelf: Arc<Shelf<Text>>,
 }
-
-#[derive(Debug, Default)]
-struct Shelf {
-    by_hash: Mutex<HashMap<u64, Bucket>>,
-    hasher: RandomState,
-    next_id: AtomicU64,
-}
-
-/// Texts of one hash, with their numbers.
-type Bucket = Vec<(u64, Weak<Text>)>;
 
 impl Texts {
     /// The one text of these bytes, as read in this mode; `effects` is what it does.
     #[must_use]
     pub fn intern(&self, bytes: &[u8], mode: Mode, effects: Effects) -> Arc<Text> {
-        let shelf = &self.shelf;
-        let hash = shelf.hasher.hash_one((bytes, mode));
-        // Whatever is upgraded below may be the last holder by now: it must be dropped after the lock.
-        let mut upgraded = Vec::new();
-        let mut by_hash = shelf.by_hash.lock();
-        let bucket = by_hash.entry(hash).or_default();
-        upgraded.extend(bucket.iter().filter_map(|(_, weak)| weak.upgrade()));
-        if let Some(text) = upgraded.iter().find(|text| *text.bytes == *bytes && text.mode == mode) {
-            let text = Arc::clone(text);
-            drop(by_hash);
-            return text;
-        }
-        let id = shelf.next_id.fetch_add(1, Ordering::Relaxed);
-        let text = Arc::new(Text { id, bytes: bytes.into(), mode, effects, hash, home: Arc::downgrade(shelf) });
-        bucket.push((id, Arc::downgrade(&text)));
-        drop(by_hash);
-        text
+        self.shelf.intern(
+            (bytes, mode),
+            |text, (bytes, mode)| *text.bytes == **bytes && text.mode == *mode,
+            |(bytes, mode), id, place| Text { id, bytes: bytes.into(), mode, effects, place },
+        )
     }
 
     /// A text that was not kept.
     #[must_use]
     pub fn nameless(&self, mode: Mode, effects: Effects) -> Arc<Text> {
-        let id = self.shelf.next_id.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Text { id, bytes: Box::default(), mode, effects, hash: 0, home: Weak::new() })
+        let (id, place) = (self.shelf.next_id(), Place::nowhere());
+        Arc::new(Text { id, bytes: Box::default(), mode, effects, place })
     }
 
     /// How many are in use.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shelf.by_hash.lock().values().map(Vec::len).sum()
+        self.shelf.len()
     }
 
     /// Whether none is in use.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-impl Shelf {
-    fn forget(&self, hash: u64, id: u64) {
-        let mut by_hash = self.by_hash.lock();
-        if let Some(bucket) = by_hash.get_mut(&hash) {
-            bucket.retain(|(other, _)| *other != id);
-            if bucket.is_empty() {
-                by_hash.remove(&hash);
-            }
-        }
     }
 }
 
