@@ -143,16 +143,7 @@ fn is_there(name: &[u8], mode: Mode) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MYSQL: Mode = Mode {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        ignore_space: false,
-        mariadb: false,
-        version: 90_704,
-        multibyte: super::super::Multibyte::No,
-    };
-    const MARIA: Mode = Mode { mariadb: true, version: 101_119, ..MYSQL };
+    use crate::sql::tests::{MARIA, MYSQL};
 
     #[test]
     fn every_name_is_found_where_it_belongs() {

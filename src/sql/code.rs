@@ -169,15 +169,7 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MARIA: Mode = Mode {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        ignore_space: false,
-        mariadb: true,
-        version: 101_119,
-        multibyte: super::super::Multibyte::No,
-    };
+    use crate::sql::tests::MARIA;
 
     fn calls(text: &str) -> String {
         let shown = |routine: &Routine| {

@@ -168,17 +168,10 @@ impl std::fmt::Debug for Mentions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::tests::{MARIA, MYSQL};
     use crate::sql::{Mode, Multibyte, effects};
 
-    const MYSQL: Mode = Mode {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        ignore_space: false,
-        mariadb: false,
-        version: 90_704,
-        multibyte: Multibyte::No,
-    };
-    const SERVERS: [Mode; 2] = [MYSQL, Mode { mariadb: true, version: 101_119, ..MYSQL }];
+    const SERVERS: [Mode; 2] = [MYSQL, MARIA];
 
     /// The names, each with a star if it is only assigned.
     fn names(text: &[u8], mode: Mode) -> String {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MYSQL: Mode = Mode {
+/// How the servers that everything was measured on read a text.
+pub(super) const MYSQL: Mode = Mode {
     ansi_quotes: false,
     no_backslash_escapes: false,
     ignore_space: false,
@@ -14,7 +15,7 @@ const MYSQL: Mode = Mode {
     version: 90_704,
     multibyte: Multibyte::No,
 };
-const MARIA: Mode = Mode { mariadb: true, version: 101_119, ..MYSQL };
+pub(super) const MARIA: Mode = Mode { mariadb: true, version: 101_119, ..MYSQL };
 const SPACED: Mode = Mode { ignore_space: true, ..MYSQL };
 const ANSI: Mode = Mode { ansi_quotes: true, ..MYSQL };
 const PLAIN_BACKSLASH: Mode = Mode { no_backslash_escapes: true, ..MYSQL };

@@ -4,7 +4,7 @@
 //! through the proxy. Every packet of every reply is compared, sequence numbers included. What may differ is in
 //! [`normal`], with the reason; nothing else may.
 
-mod normal;
+pub(crate) mod normal;
 mod player;
 mod script;
 

@@ -28,7 +28,7 @@ use super::script::Step;
 use crate::support::{Kind, Packets};
 
 /// How well indexes served.
-const INDEXES: StatusFlags =
+pub(crate) const INDEXES: StatusFlags =
     StatusFlags::SERVER_STATUS_NO_INDEX_USED.union(StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED);
 
 /// What may differ because of what a client has asked for, or because of others.
@@ -154,7 +154,7 @@ impl Normal {
     }
 }
 
-fn last_eof(payload: &Bytes) -> Bytes {
+pub(crate) fn last_eof(payload: &Bytes) -> Bytes {
     let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
     eof.status -= INDEXES;
     let mut out = BytesMut::new();
@@ -162,7 +162,7 @@ fn last_eof(payload: &Bytes) -> Bytes {
     out.freeze()
 }
 
-fn prepared(payload: &Bytes) -> Bytes {
+pub(crate) fn prepared(payload: &Bytes) -> Bytes {
     let mut bytes = payload.to_vec();
     bytes[PrepareOk::ID_AT].fill(0);
     bytes.into()

@@ -14,20 +14,16 @@
 //! 8. COM_STATISTICS: numbers of the moment.
 
 use bytes::{Bytes, BytesMut};
-use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
+use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::packet::eof::EofPacket;
 use myriad::protocol::packet::ok::OkPacket;
-use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::packet::session_track::{Change, changes};
 use myriad::protocol::response::Class;
 
 use super::script::{Names, replace};
 use super::world::Outcome;
+use crate::bytes::normal::{INDEXES, last_eof, prepared};
 use crate::support::{Kind, Packets};
-
-/// How well indexes served.
-const INDEXES: StatusFlags =
-    StatusFlags::SERVER_STATUS_NO_INDEX_USED.union(StatusFlags::SERVER_STATUS_NO_GOOD_INDEX_USED);
 
 /// What the server says of an id that it does not know.
 const HANDLER: &[u8] = b"Unknown prepared statement handler (";
@@ -132,20 +128,6 @@ fn first_eof(payload: &Bytes) -> Bytes {
     let mut out = BytesMut::new();
     eof.encode(&mut out);
     out.freeze()
-}
-
-fn last_eof(payload: &Bytes) -> Bytes {
-    let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
-    eof.status -= INDEXES;
-    let mut out = BytesMut::new();
-    eof.encode(&mut out);
-    out.freeze()
-}
-
-fn prepared(payload: &Bytes) -> Bytes {
-    let mut bytes = payload.to_vec();
-    bytes[PrepareOk::ID_AT].fill(0);
-    bytes.into()
 }
 
 fn error(payload: &Bytes, statement: Option<u32>) -> Bytes {
