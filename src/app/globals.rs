@@ -1,7 +1,7 @@
 //! Looks at the server's global variables now and then, so that what others change is seen by new sessions.
 //!
-//! A connection keeps the defaults that it was opened with. When one has changed, those opened before are replaced as
-//! soon as they are free.
+//! A connection keeps the defaults that it was opened with. When one has changed, new sessions get connections that are
+//! opened from then on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +25,15 @@ pub(super) async fn watch(door: Arc<Door>, pause: Duration) {
         sleep(if watch.has_begun() { pause } else { pause.min(IMPATIENCE) }).await;
         let Some(globals) = look(&door).await else { continue };
         door.metrics.backend.global_looks.inc();
-        let changes = watch.compare(globals);
+        let era = door.connector.era();
+        let changes = watch.compare(globals.clone());
         if !changes.restless.is_empty() {
             let variables = changes.restless.join(" ");
             tracing::warn!(%variables, "these global variables keep changing; they are not looked at any more");
         }
-        if !changes.changed.is_empty() {
+        if !changes.changed.is_empty() && !door.connector.defaults().agree(era, &globals, &changes.changed) {
             let variables = changes.changed.join(" ");
-            tracing::info!(%variables, "global variables have changed; connections opened before are replaced");
+            tracing::info!(%variables, "global variables have changed; clients that come from now on get connections that are opened from now on");
             door.globals_changed();
         }
     }
@@ -41,6 +42,11 @@ pub(super) async fn watch(door: Arc<Door>, pause: Duration) {
 /// One look, on a connection that is idle.
 async fn look(door: &Arc<Door>) -> Option<Globals> {
     let mut lease = door.pool.inspect()?;
+    if !door.is_current(&lease) {
+        // Without the variables of its last session it would have the defaults of later ones.
+        lease.discard(CloseReason::Stale);
+        return None;
+    }
     match timeout(LIMIT, Box::pin(ask(door, &mut lease))).await {
         Ok(Ok(globals)) => {
             let state = lease.state.state.id;

@@ -1,10 +1,12 @@
 //! Who we are to a server: a user and its password.
 
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 use super::Opening;
 use crate::protocol::auth::Secret;
@@ -21,13 +23,29 @@ pub struct Account {
     pub password: Secret,
     /// What its sessions begin with, as learned at its last login.
     pub(super) opening: ArcSwapOption<Opening>,
+    /// Which variables it may set, of those that had another default once.
+    settable: Mutex<HashMap<Box<str>, bool>>,
 }
 
 impl Account {
-    /// What its sessions begin with, if that was learned since this many doubts of its server.
+    /// What its sessions begin with, if that was learned in this era of the global variables.
     #[must_use]
-    pub fn opening(&self, doubts: u64) -> Option<Arc<Opening>> {
-        self.opening.load_full().filter(|opening| opening.as_of == doubts)
+    pub fn opening(&self, era: u64) -> Option<Arc<Opening>> {
+        self.opening.load_full().filter(|opening| opening.as_of == era)
+    }
+
+    /// May it set this variable of its sessions, as far as it was tried?
+    pub(super) fn may_set(&self, name: &str) -> bool {
+        self.settable.lock().get(name).copied().unwrap_or(false)
+    }
+
+    pub(super) fn has_tried(&self, name: &str) -> bool {
+        self.settable.lock().contains_key(name)
+    }
+
+    /// It tried to set this variable, and the server has accepted that or not.
+    pub(super) fn tried(&self, name: &str, accepted: bool) {
+        self.settable.lock().insert(name.into(), accepted);
     }
 }
 
@@ -55,6 +73,6 @@ impl AccountIds {
     pub fn make(&self, user: &str, password: &Secret) -> Account {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
         let (user, password) = (user.to_owned(), password.clone());
-        Account { id, user, password, opening: ArcSwapOption::empty() }
+        Account { id, user, password, opening: ArcSwapOption::empty(), settable: Mutex::default() }
     }
 }

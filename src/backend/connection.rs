@@ -42,6 +42,10 @@ pub struct Backend {
     pub loan: Option<Arc<Loan>>,
     /// The statements that it has prepared.
     pub prepared: Prepared,
+    /// The era of the server's global variables that its defaults are of: that of its class.
+    pub era: u64,
+    /// A global variable may have been changed while it was opened or reset: its defaults may be those of the next era.
+    pub unsure: bool,
 }
 
 /// Whose statements a backend has run since it logged in or was reset. Code that is not seen, such as a trigger, may have

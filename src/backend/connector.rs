@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -15,9 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
+use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings};
 use super::kill::Threads;
-use super::{Account, Backend, Class, OpenError, Prepared, QueryError, Served, ServerFacts};
+use super::{Account, Backend, Class, Defaults, Globals, OpenError, Prepared, QueryError, Served, ServerFacts};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
@@ -45,8 +45,8 @@ pub struct Connector {
     init_sql: Arc<[String]>,
     threads: Arc<Threads>,
     facts: ArcSwapOption<ServerFacts>,
-    /// How often something global has changed at the server.
-    doubts: AtomicU64,
+    eras: Eras,
+    defaults: Defaults,
     interner: Arc<Interner>,
     metrics: Arc<Metrics>,
 }
@@ -94,7 +94,8 @@ impl Connector {
             init_sql: settings.init_sql.iter().flatten().cloned().collect(),
             threads: Arc::default(),
             facts: ArcSwapOption::empty(),
-            doubts: AtomicU64::new(0),
+            eras: Eras::default(),
+            defaults: Defaults::default(),
             interner,
             metrics,
         })
@@ -110,16 +111,27 @@ impl Connector {
     /// learns it.
     #[must_use]
     pub fn is_sure(&self, account: &Account) -> bool {
-        let doubts = self.doubts();
+        let era = self.era();
         let facts = self.facts.load();
-        let Some(facts) = facts.as_ref().filter(|facts| facts.is_complete(doubts)) else { return false };
-        facts.settings.begins_plain || account.opening(doubts).is_some()
+        let Some(facts) = facts.as_ref().filter(|facts| facts.is_complete(era)) else { return false };
+        facts.settings.begins_plain || account.opening(era).is_some()
     }
 
-    /// How often something global has changed at the server.
+    /// The era of the server's global variables: how often one has changed.
     #[must_use]
-    pub fn doubts(&self) -> u64 {
-        self.doubts.load(Ordering::Acquire)
+    pub fn era(&self) -> u64 {
+        self.eras.now()
+    }
+
+    /// What new sessions have by default.
+    #[must_use]
+    pub fn defaults(&self) -> &Defaults {
+        &self.defaults
+    }
+
+    /// A statement is sent that may change a global variable; to be dropped when it is answered.
+    pub fn changing(&self) -> Changing<'_> {
+        self.eras.change()
     }
 
     /// Does this thread of the server work for us?
@@ -128,9 +140,9 @@ impl Connector {
         self.threads.contains(thread_id)
     }
 
-    /// A global variable was changed at the server: what new sessions start with is to be learned anew.
-    pub fn doubt(&self) {
-        self.doubts.fetch_add(1, Ordering::AcqRel);
+    /// A global variable was changed at the server: what new sessions begin with is to be learned anew.
+    pub fn globals_changed(&self) {
+        self.eras.end();
     }
 
     /// Where the server is.
@@ -189,7 +201,21 @@ impl Connector {
     /// # Errors
     /// As there, or that the time ran out.
     pub async fn change_user(&self, backend: &mut Backend, account: &Account) -> Result<(), OpenError> {
-        self.within_timeout(Box::pin(backend.change_user(account, &self.interner))).await
+        let calm = self.eras.calm();
+        let changed = self.within_timeout(Box::pin(backend.change_user(account, &self.interner))).await;
+        backend.unsure |= self.eras.changed_since(calm);
+        changed
+    }
+
+    /// [`Backend::reset`]
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn reset(&self, backend: &mut Backend) -> Result<(), QueryError> {
+        let calm = self.eras.calm();
+        let reset = backend.reset(&self.interner).await;
+        backend.unsure |= self.eras.changed_since(calm);
+        reset
     }
 
     async fn dial(&self) -> Result<Stream, OpenError> {
@@ -215,6 +241,8 @@ impl Connector {
     }
 
     async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
+        let calm = self.eras.calm();
+        let late = self.era() != class.era;
         let mut stream = self.dial().await?;
         let capabilities = BACKEND_ALWAYS | class.flags();
         let mut conversation = ClientSide::new(login_spec(&class.account, capabilities, self.tls_wish));
@@ -252,8 +280,11 @@ impl Connector {
             erased: BTreeSet::new(),
             loan: None,
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
+            era: class.era,
+            unsure: false,
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
+        backend.unsure = late || self.eras.changed_since(calm);
         Ok(backend)
     }
 
@@ -273,7 +304,7 @@ impl Connector {
         greeting: &ServerGreeting,
         account: &Account,
     ) -> Result<(), QueryError> {
-        let as_of = self.doubts.load(Ordering::Acquire);
+        let as_of = self.era();
         let mut initial = backend.begin().await?;
         let opening = backend.opening(as_of).await?;
         if opening.by_server() && !backend.has_init_sql() {
@@ -292,8 +323,12 @@ impl Connector {
             let default_charset = default_charset(backend).await?;
             let sql_mode = sql_mode(backend, &initial).await?;
             let autocommit_off = autocommit_off(backend).await?;
+            self.defaults.learn(as_of, globals(backend).await?);
             let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode, autocommit_off };
             self.learn(greeting, Some(settings));
+        }
+        if backend.try_defaults(&self.defaults, account).await? {
+            initial = backend.begin().await?;
         }
         backend.state = BackendState::fresh(self.interner.intern(initial), false);
         Ok(())
@@ -339,6 +374,14 @@ async fn sql_mode(backend: &mut Backend, initial: &StateSpec) -> Result<Option<S
     match backend.query("SELECT @@global.sql_mode").await {
         Err(QueryError::Refused { .. }) => Ok(None),
         rows => Ok(rows?.fields(0).into_iter().next().flatten().map(|mode| text(&mode))),
+    }
+}
+
+/// All global variables, if the server has such things.
+async fn globals(backend: &mut Backend) -> Result<Globals, QueryError> {
+    match backend.globals().await {
+        Err(QueryError::Refused { .. }) => Ok(Globals::default()),
+        globals => globals,
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Settings {
     pub begins_plain: bool,
     /// New sessions begin without autocommit.
     pub autocommit_off: bool,
-    /// How many doubts the connector had had when this was learned.
+    /// In which era of the global variables this was learned: see [`Defaults`](super::Defaults).
     pub as_of: u64,
 }
 
@@ -81,10 +81,10 @@ impl ServerFacts {
         Some(modes.join(","))
     }
 
-    /// Was there a login since this many doubts, so that all is known?
+    /// Was there a login in this era of the global variables, so that all is known?
     #[must_use]
-    pub fn is_complete(&self, doubts: u64) -> bool {
-        !self.settings.collations.is_empty() && self.settings.as_of == doubts
+    pub fn is_complete(&self, era: u64) -> bool {
+        !self.settings.collations.is_empty() && self.settings.as_of == era
     }
 
     /// Its version as a number: 80,017 is 8.0.17. 0: none that can be read.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_makes_facts_incomplete() {
+    fn a_new_era_makes_facts_incomplete() {
         let mut facts = facts(None);
         assert!(!facts.is_complete(0));
         let collation = Collation { charset: "utf8mb4".into(), name: "utf8mb4_bin".into() };

@@ -23,6 +23,20 @@ const MOVING: [&[u8]; 8] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Globals(HashMap<Vec<u8>, Option<Vec<u8>>>);
 
+impl Globals {
+    /// The value of the variable with this name; none if it is NULL, or there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name.as_bytes())?.as_deref()
+    }
+
+    /// Names and values, here, of what is something else there.
+    pub(super) fn differing<'a>(&'a self, there: &'a Self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let differing = self.0.iter().filter(|(name, value)| there.0.get(*name) != Some(*value));
+        differing.map(|(name, value)| (&**name, value.as_deref().unwrap_or_default()))
+    }
+}
+
 impl FromIterator<(Vec<u8>, Option<Vec<u8>>)> for Globals {
     fn from_iter<I: IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>>(variables: I) -> Self {
         Self(variables.into_iter().filter(|(name, _)| !MOVING.contains(&&**name)).collect())

@@ -15,7 +15,7 @@ use crate::session::{Charset, StateSpec, Value, note_initial};
 /// What the sessions of an account begin with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// How many doubts the connector had had when this was learned.
+    /// In which era of the global variables this was learned: see [`Defaults`](super::Defaults).
     pub as_of: u64,
     /// What the server has every new session of this account run; empty if nothing.
     init_connect: String,

@@ -13,7 +13,7 @@ use crate::backend::{Class, Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
 use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
-use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, plan};
+use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, falls_back, plan};
 use crate::sql::{Effects, Flags};
 
 /// How many backends are tried that cannot be brought out of their schema.
@@ -33,6 +33,7 @@ impl Client {
         command: Command,
         effects: Option<&Effects>,
     ) -> Result<(Lease<Server>, Prefix), Next> {
+        let mut opened_now = false;
         for _ in 0..EXCHANGES {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
@@ -40,7 +41,7 @@ impl Client {
                     let prefix = self.erasure(&lease, effects);
                     return Ok((lease, prefix));
                 }
-                None => match self.wait_for_lease().await? {
+                None => match self.wait_for_lease(opened_now).await? {
                     Taken::Leased(lease) => lease,
                     Taken::Kept(lease) => {
                         Box::pin(self.adopt(lease)).await;
@@ -48,42 +49,30 @@ impl Client {
                     }
                 },
             };
-            // Until a statement of its own has run there, what the last one left is somebody else's.
-            let of_others = lease.kind() != LeaseKind::Own;
-            self.moved |= of_others;
-            if of_others {
-                let mut whole = Box::pin(self.move_on()).await;
-                if self.session.pins().contains(PinReason::UserVariables) {
-                    // They could not be kept here, so their backend was kept for the session.
-                    if let Some(kept) = self.kept_for_us() {
-                        lend::give_back(lease, 0);
-                        Box::pin(self.adopt(kept)).await;
-                        continue;
-                    }
-                    whole = false;
-                }
-                if !whole {
-                    lend::give_back(lease, 0);
-                    let reason = "the server closed the connection that alone knew a part of this session".into();
-                    let fault = Fault::BackendLost { reason };
-                    return Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await));
-                }
-            } else {
-                // Untouched: what was not known about it, and its warnings, only mattered to others.
-                if self.loan.take().is_some() {
-                    lease.state.last_insert_id = self.session.held().last_insert_id;
-                }
-                lease.state.warned = false;
-            }
+            lease = match self.take_over(lease).await? {
+                Some(lease) => lease,
+                None => continue,
+            };
             if self.must_be_clean(&lease, command, effects) {
                 match Box::pin(self.cleaned(lease)).await {
                     Some(clean) => lease = clean,
-                    None => continue,
+                    None => {
+                        opened_now = true;
+                        continue;
+                    }
                 }
             }
             let held = self.session.held();
             note_erased(&mut lease, &held);
             let mut way = plan(&lease.state, &held);
+            if way != Plan::Nothing && !self.door.is_current(&lease) && {
+                way == Plan::Unreachable || falls_back(&lease.state.state, &held.state)
+            } {
+                // What a default is, this connection could only learn from the present.
+                opened_now = true;
+                lease.discard(CloseReason::Stale);
+                continue;
+            }
             if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
                 way = plan(&lease.state, &held);
             }
@@ -101,6 +90,39 @@ impl Client {
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// What this session left on its last backend is settled, if this one was somebody else's. None if it must take that one
+    /// back instead, which it has.
+    async fn take_over(&mut self, mut lease: Lease<Server>) -> Result<Option<Lease<Server>>, Next> {
+        // Until a statement of its own has run there, what the last one left is somebody else's.
+        let of_others = lease.kind() != LeaseKind::Own;
+        self.moved |= of_others;
+        if !of_others {
+            // Untouched: what was not known about it, and its warnings, only mattered to others.
+            if self.loan.take().is_some() {
+                lease.state.last_insert_id = self.session.held().last_insert_id;
+            }
+            lease.state.warned = false;
+            return Ok(Some(lease));
+        }
+        let mut whole = Box::pin(self.move_on()).await;
+        if self.session.pins().contains(PinReason::UserVariables) {
+            // They could not be kept here, so their backend was kept for the session.
+            if let Some(kept) = self.kept_for_us() {
+                lend::give_back(lease, 0);
+                Box::pin(self.adopt(kept)).await;
+                return Ok(None);
+            }
+            whole = false;
+        }
+        if whole {
+            return Ok(Some(lease));
+        }
+        lend::give_back(lease, 0);
+        let reason = "the server closed the connection that alone knew a part of this session".into();
+        let fault = Fault::BackendLost { reason };
+        Err(ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await))
     }
 
     /// Whether the command names a user variable that this session never had, on a backend where others have been: then
@@ -129,8 +151,12 @@ impl Client {
                 return None;
             }
         }
+        if !self.door.is_current(&lease) {
+            lease.discard(CloseReason::Stale);
+            return None;
+        }
         self.door.metrics.session.resets.inc();
-        if lease.reset(&self.door.interner).await.is_err() {
+        if self.door.connector.reset(&mut lease).await.is_err() {
             lease.discard(CloseReason::Lost);
             return None;
         }
@@ -230,26 +256,44 @@ impl Client {
         whole
     }
 
-    /// A backend, now or in line; with an eye on the client, who may go away meanwhile.
-    async fn wait_for_lease(&mut self) -> Result<Taken, Next> {
-        let (door, class) = (Arc::clone(&self.door), self.class.clone());
+    /// Its backends are of this class from now on. If they have other defaults, the session keeps those that it began with
+    /// as if it had set them.
+    fn move_to(&mut self, class: Class) {
+        if class.era != self.class.era {
+            let lost = self.door.connector.defaults().lost(self.class.era, class.era, &class.account);
+            self.session.inherit(&class.inherited(lost));
+        }
+        self.class = class;
+    }
+
+    /// A backend, now or in line; with an eye on the client, who may go away meanwhile. `opened_now`: not one of an era
+    /// that is over.
+    async fn wait_for_lease(&mut self, opened_now: bool) -> Result<Taken, Next> {
         let (owner, state) = (self.owner(), self.session.state().id);
+        let is_over = opened_now && self.class.era != self.door.connector.era();
         // Where others wait there is nothing to be had at once.
-        if !door.pool.has_waiters()
-            && let Some(lease) = lend::take_now(&door, &class, owner, state)
-            && let Some(lease) = lend::settled(&door, lease).await
+        if !is_over
+            && !self.door.pool.has_waiters()
+            && let Some(lease) = lend::take_now(&self.door, &self.class, owner, state)
+            && let Some(lease) = lend::settled(&self.door, lease).await
         {
             return Ok(Taken::Leased(lease));
         }
-        // No idle connection of its own time is left: what is opened now is as those of clients that came later.
-        let account = door.users.current(&class.account);
-        let class = Class::new(account, self.guest.capabilities);
-        self.class = class.clone();
+        Box::pin(self.wait_in_line()).await
+    }
+
+    /// A backend in order of arrival. No idle connection of the session's own time is left: what is opened now is as those
+    /// of clients that came later.
+    async fn wait_in_line(&mut self) -> Result<Taken, Next> {
+        let door = Arc::clone(&self.door);
+        let (owner, state) = (self.owner(), self.session.state().id);
+        let account = door.users.current(&self.class.account);
+        let mut class = door.class(account, self.guest.capabilities);
         self.gauge.enter(ClientState::Waiting);
         self.buffer.park();
         let entry = Arc::clone(&self.registered.entry);
         let taken = {
-            let mut taking = Box::pin(lend::take(&door, &class, owner, state));
+            let mut taking = std::pin::pin!(lend::take(&door, &mut class, owner, state));
             let mut killed = std::pin::pin!(entry.killed());
             poll_fn(|cx| {
                 if killed.as_mut().poll(cx).is_ready() {
@@ -274,7 +318,11 @@ impl Client {
             .await
         };
         match taken {
-            Ok(Ok(taken)) => Ok(taken),
+            Ok(Ok(Taken::Leased(lease))) => {
+                self.move_to(class);
+                Ok(Taken::Leased(lease))
+            }
+            Ok(Ok(kept)) => Ok(kept),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
             Err(Goodbye::Killed) => Err(ControlFlow::Break(self.last_words(1, &Fault::Killed, Goodbye::Killed).await)),
             Err(goodbye) => Err(ControlFlow::Break(goodbye)),

@@ -14,11 +14,12 @@ use super::registry::Registry;
 use super::remember::Remembered;
 use super::routines::Routines;
 use super::users::Users;
-use crate::backend::Connector;
+use crate::backend::{Account, Backend, Class, Connector};
 use crate::config::{Config, PoolMode};
 use crate::metrics::Metrics;
 use crate::pool::{Pool, Server};
 use crate::protocol::auth::rsa::Keys;
+use crate::protocol::capability::CapabilityFlags;
 use crate::session::{Interner, Texts};
 
 /// What all clients of one proxy share: built once, read only.
@@ -65,11 +66,25 @@ impl Door {
         self.users.renew();
     }
 
-    /// A global variable was changed at the server: connections opened before keep the old default, so they are
-    /// replaced as soon as they are free, and what new sessions start with is learned anew.
+    /// A global variable was changed at the server: whoever comes from now on gets connections that are opened from now
+    /// on, and what sessions begin with is learned anew. Those who are here share the connections that there are, as long
+    /// as one of them is free, and then keep what they began with as if they had set it.
     pub fn globals_changed(&self) {
-        self.connector.doubt();
-        self.pool.retire_all();
+        self.connector.globals_changed();
+        self.pool.forget_last_opened();
+    }
+
+    /// The class of connections for a session that begins now, or has none left of its own time.
+    #[must_use]
+    pub fn class(&self, account: Arc<Account>, capabilities: CapabilityFlags) -> Class {
+        Class::new(account, capabilities, self.connector.era())
+    }
+
+    /// Does this connection keep what it has by default, whatever is done to it? If not, a reset or a `DEFAULT` would
+    /// give it what only later sessions have.
+    #[must_use]
+    pub fn is_current(&self, backend: &Backend) -> bool {
+        backend.era == self.connector.era()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Door;
 use super::reply::Fault;
-use crate::backend::{Class, Loan, OpenError};
+use crate::backend::{Backend, Class, Loan, OpenError};
 use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
 use crate::pool::{Lease, LeaseError, Request, Server};
 
@@ -13,14 +13,30 @@ pub(super) type Unlent = LeaseError<OpenError>;
 
 /// A backend of this class, if one is idle. Its last user's debts are not paid yet.
 pub(super) fn take_now(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Option<Lease<Server>> {
-    door.pool.try_lease(&Request { class, owner, state, wait: door.settings.queue_timeout })
+    loop {
+        let lease = door.pool.try_lease(&Request { class, owner, state, wait: door.settings.queue_timeout })?;
+        if fits(door, &lease) {
+            return Some(lease);
+        }
+        lease.discard(CloseReason::Stale);
+    }
+}
+
+/// Has this backend the defaults of its class? While a global variable is changed, that cannot be told before the change
+/// is known to have come or not.
+fn fits(door: &Door, backend: &Backend) -> bool {
+    !backend.unsure || door.is_current(backend)
 }
 
 /// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
-pub(super) async fn take(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Result<Lease<Server>, Unlent> {
+/// The class becomes that of the present era, in which alone connections are opened.
+pub(super) async fn take(door: &Arc<Door>, class: &mut Class, owner: u64, state: u64) -> Result<Lease<Server>, Unlent> {
     loop {
+        class.era = door.connector.era();
         let lease = door.pool.lease(Request { class, owner, state, wait: door.settings.queue_timeout }).await?;
-        if let Some(lease) = settled(door, lease).await {
+        if !fits(door, &lease) {
+            lease.discard(CloseReason::Stale);
+        } else if let Some(lease) = settled(door, lease).await {
             return Ok(lease);
         }
     }

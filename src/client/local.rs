@@ -28,9 +28,14 @@ impl Client {
         if !self.session.bears_reset() {
             self.drop_lease(CloseReason::Dirty);
         }
-        let taken = match self.lease.take().or_else(|| self.kept_for_us()) {
+        let mut kept = self.lease.take().or_else(|| self.kept_for_us());
+        if let Some(stale) = kept.take_if(|lease| !self.door.is_current(lease)) {
+            stale.discard(CloseReason::Stale);
+        }
+        let mut class = self.class.clone();
+        let taken = match kept {
             Some(lease) => Ok(lease),
-            None => lend::take(&self.door, &self.class, self.owner(), self.session.state().id).await,
+            None => lend::take(&self.door, &mut class, self.owner(), self.session.state().id).await,
         };
         let mut lease = match taken {
             Ok(lease) => lease,
@@ -39,10 +44,11 @@ impl Client {
                 return self.answer_fault(&fault).await;
             }
         };
-        if let Err(error) = lease.reset(&self.door.interner).await {
+        if let Err(error) = self.door.connector.reset(&mut lease).await {
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
         }
+        self.class = class;
         let schema = self.session.state().schema().map(Into::into);
         // MySQL goes back to its own default, MariaDB to what the handshake said: the client's, not the backend's.
         let facts = self.door.connector.facts();
@@ -109,7 +115,7 @@ impl Client {
             Ok(Ok(guest)) => {
                 door.metrics.client.logins.get(LoginResult::Ok).inc();
                 self.registered.entry.logged_in(Arc::clone(&guest.user));
-                self.class = Class::new(Arc::clone(&guest.account), guest.capabilities);
+                self.class = Class::new(Arc::clone(&guest.account), guest.capabilities, guest.era);
                 self.session = login::session(&door, &guest).after(&self.session);
                 self.guest = guest;
                 self.kept = door.settings.session_mode.then_some("session_mode");
@@ -139,9 +145,13 @@ impl Client {
     async fn back_to_the_start(&mut self) -> bool {
         let door = Arc::clone(&self.door);
         let schema = self.session.state().schema();
-        let base = login::base(&door, schema, self.guest.collation, self.guest.capabilities);
-        let Ok(start) = opening::start(&door, &self.class, self.owner(), base, false).await else { return false };
-        self.guest.start = start;
+        let facts = door.connector.facts();
+        let era = facts.as_ref().map_or(self.class.era, |facts| facts.settings.as_of);
+        let base = login::base(&door, facts.as_deref(), schema, self.guest.collation, self.guest.capabilities);
+        let mut class = self.class.clone();
+        class.era = era;
+        let Ok(start) = opening::start(&door, &class, self.owner(), base, false).await else { return false };
+        (self.guest.start, self.guest.era, self.class) = (start, era, class);
         self.session = login::session(&door, &self.guest);
         self.kept = door.settings.session_mode.then_some("session_mode");
         self.status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use super::reply::Fault;
 use super::users::UserSlot;
 use super::{Door, lend, opening, packets, reply};
-use crate::backend::{Account, Class, QueryError, ServerFacts};
+use crate::backend::{Account, QueryError, ServerFacts};
 use crate::metrics::{CloseReason, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
@@ -38,6 +38,8 @@ pub(super) struct Guest {
     pub(super) salt: Nonce,
     /// What its session begins with.
     pub(super) start: Arc<State>,
+    /// And in which era of the server's global variables.
+    pub(super) era: u64,
     /// Its place among the user's clients.
     _slot: UserSlot,
 }
@@ -126,11 +128,16 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
 }
 
 /// The state of a session that has just begun, as the server would make it from the handshake alone.
-pub(super) fn base(door: &Door, schema: Option<&[u8]>, collation: u16, capabilities: CapabilityFlags) -> Arc<State> {
-    let facts = door.connector.facts();
-    let charset = facts.as_ref().map(|facts| facts.charset(collation)).unwrap_or_default();
+pub(super) fn base(
+    door: &Door,
+    facts: Option<&ServerFacts>,
+    schema: Option<&[u8]>,
+    collation: u16,
+    capabilities: CapabilityFlags,
+) -> Arc<State> {
+    let charset = facts.map(|facts| facts.charset(collation)).unwrap_or_default();
     let schema = schema.filter(|schema| !schema.is_empty()).map(Into::into);
-    let sql_mode = facts.as_ref().and_then(|facts| facts.sql_mode(capabilities));
+    let sql_mode = facts.and_then(|facts| facts.sql_mode(capabilities));
     let variables = sql_mode.as_deref().map(|mode| ("sql_mode".into(), Value::from(mode))).into_iter().collect();
     door.interner.intern(StateSpec { schema, charset, variables })
 }
@@ -172,7 +179,7 @@ async fn follow(
     step: Result<Step, HandshakeError>,
     mut out: BytesMut,
 ) -> Result<Guest, Turned> {
-    let (password, verified) = identify(threshold, stream, machine, step, &mut out).await?;
+    let (password, verified) = Box::pin(identify(threshold, stream, machine, step, &mut out)).await?;
     let Some(request) = machine.request().cloned() else {
         return Err(Turned::new(LoginResult::Garbage, "a login without a user"));
     };
@@ -260,25 +267,27 @@ async fn admit(
     } else {
         door.users.unproven_account(&request.user, password)
     };
-    let mut class = Class::new(Arc::clone(&account), request.capabilities);
+    let mut class = door.class(Arc::clone(&account), request.capabilities);
     let known = door.connector.is_sure(&account);
     if !verified || request.schema.is_some() || !known {
         let began = std::time::Instant::now();
-        let lease = lend::take(door, &class, threshold.owner, 0).await;
+        let lease = lend::take(door, &mut class, threshold.owner, 0).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
             account = door.users.adopt_account(&account, began);
             door.users.remember(&request.user, password, began, std::time::Instant::now());
         }
         let shared = account == class.account;
-        class = Class::new(Arc::clone(&account), request.capabilities);
+        class.account = Arc::clone(&account);
         check_schema(threshold, lease, request.schema.as_deref(), shared).await?;
     }
     let facts = door.connector.facts();
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
         return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
     }
-    let base = base(door, request.schema.as_deref(), request.collation, request.capabilities);
+    // What it begins with and what its connections have by default must be of the same time.
+    class.era = facts.as_ref().map_or(class.era, |facts| facts.settings.as_of);
+    let base = base(door, facts.as_deref(), request.schema.as_deref(), request.collation, request.capabilities);
     let start = opening::start(door, &class, threshold.owner, base, threshold.fresh).await;
     let start = start.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {
@@ -289,6 +298,7 @@ async fn admit(
         collation: request.collation,
         salt: threshold.salt,
         start,
+        era: class.era,
         _slot: slot,
     })
 }

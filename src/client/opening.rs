@@ -66,7 +66,7 @@ pub(super) async fn start(
     base: Arc<State>,
     fresh: bool,
 ) -> Result<Arc<State>, Unlent> {
-    let Some(opening) = class.account.opening(door.connector.doubts()) else { return Ok(base) };
+    let Some(opening) = class.account.opening(door.connector.era()) else { return Ok(base) };
     if opening.texts(fresh).next().is_none() {
         return Ok(base);
     }
@@ -74,8 +74,9 @@ pub(super) async fn start(
     if let Some(start) = door.openings.get(&key, opening.as_of) {
         return Ok(start);
     }
-    let mut lease = lend::take(door, class, owner, base.id).await?;
-    match Box::pin(run(door, class, &mut lease, &base, &opening, fresh)).await {
+    let mut class = class.clone();
+    let mut lease = lend::take(door, &mut class, owner, base.id).await?;
+    match Box::pin(run(door, &class, &mut lease, &base, &opening, fresh)).await {
         Ok(start) => {
             let known = Known { as_of: opening.as_of, start: Arc::clone(&start), _base: base };
             door.openings.insert(key, known);
@@ -115,7 +116,7 @@ async fn run(
     let mut spec = lease.read_state().await.map_err(refused)?;
     lease.read_variables(&mut spec).await.map_err(refused)?;
     let start = door.interner.intern(StateSpec { schema: base.schema().map(Into::into), ..spec });
-    lease.reset(&door.interner).await.map_err(refused)?;
+    door.connector.reset(lease).await.map_err(refused)?;
     Ok(start)
 }
 

@@ -131,7 +131,7 @@ async fn enter(
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
     })??;
     registered.entry.logged_in(Arc::clone(&guest.user));
-    let class = Class::new(Arc::clone(&guest.account), guest.capabilities);
+    let class = Class::new(Arc::clone(&guest.account), guest.capabilities, guest.era);
     let session = login::session(door, &guest);
     let status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
     Ok(Client {
@@ -378,8 +378,12 @@ impl Client {
             lease.discard(CloseReason::Dirty);
             return;
         }
+        if !self.door.is_current(&lease) {
+            lease.discard(CloseReason::Stale);
+            return;
+        }
         self.door.metrics.session.resets.inc();
-        let reset = tokio::time::timeout(FAREWELL, lease.reset(&self.door.interner)).await;
+        let reset = tokio::time::timeout(FAREWELL, self.door.connector.reset(&mut lease)).await;
         match reset {
             Ok(Ok(())) => lend::give_back(lease, 0),
             _ => lease.discard(CloseReason::Dirty),

@@ -116,6 +116,9 @@ impl Client {
                 if task.effects.as_ref().is_none_or(may_redefine) {
                     self.door.remembered.forget();
                 }
+                if task.effects.as_ref().is_some_and(|effects| effects.may(Flags::SET_GLOBAL)) {
+                    self.door.globals_changed();
+                }
                 return Box::pin(self.broken(lease, broken)).await;
             }
         };

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 
 use super::Door;
 use super::remember::may_redefine;
+use crate::backend::Changing;
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
@@ -19,8 +20,8 @@ pub(super) struct Watch<'a> {
     status: &'a mut StatusFlags,
     door: &'a Door,
     command: Command,
-    /// The text may set a global variable.
-    sets_globals: bool,
+    /// The text may set a global variable, and is not answered yet.
+    changing: Option<Changing<'a>>,
     /// The text may change what statements are that were prepared before.
     redefines: bool,
     /// The id by which the client shall know what is prepared, and what the server said of it.
@@ -60,7 +61,7 @@ impl<'a> Watch<'a> {
             status,
             door,
             command,
-            sets_globals: false,
+            changing: None,
             changes_accounts: false,
             redefines: false,
             prepares: None,
@@ -78,7 +79,8 @@ impl<'a> Watch<'a> {
 
     fn note(&mut self, effects: Option<&Effects>) {
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        self.sets_globals = runs && effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
+        let sets_globals = runs && effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
+        self.changing = sets_globals.then(|| self.door.connector.changing());
         self.changes_accounts = runs && effects.is_some_and(|effects| effects.may(Flags::CHANGES_ACCOUNTS));
         self.redefines = runs && effects.is_none_or(may_redefine);
     }
@@ -132,7 +134,7 @@ impl Witness for Watch<'_> {
             Body::Ok(ok) => {
                 *self.status = ok.status;
                 self.session.observe_ok(ok, None);
-                if self.sets_globals {
+                if self.changing.is_some() {
                     // Before the client hears of it: whoever comes after that must see the new default.
                     self.door.globals_changed();
                 }

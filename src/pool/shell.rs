@@ -135,6 +135,11 @@ impl<C: Connector> Pool<C> {
         None
     }
 
+    /// What was opened last is not what is wanted next: `pool.min_idle` waits for the next dial.
+    pub fn forget_last_opened(self: &Arc<Self>) {
+        self.locked(|inner| inner.admission.forget_last_opened());
+    }
+
     /// Connections opened before now are closed when idle, or at release.
     pub fn retire_all(self: &Arc<Self>) {
         self.locked(|inner| inner.admission.retire_all());

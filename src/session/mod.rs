@@ -73,13 +73,13 @@ pub use binding::Bound;
 pub use memory::Memory;
 pub use pin::{PinReason, PinSet};
 pub use recall::Recall;
-pub use restore::{BackendState, Plan, Restore, plan};
+pub use restore::{BackendState, Plan, Restore, assignment, falls_back, plan};
 pub use state::{Charset, Interner, State, StateSpec, Value};
 pub use statements::{Statement, meaning, to_prepare_in};
 pub use texts::{Text, Texts};
 pub use unseen::Target;
 pub use user_variables::UserVariables;
-pub use variables::note_initial;
+pub use variables::{is_inheritable, note_initial};
 
 use memory::Found;
 use statements::Statements;
@@ -190,6 +190,18 @@ impl Session {
     #[must_use]
     pub fn state(&self) -> &Arc<State> {
         &self.state
+    }
+
+    /// Its backends have other defaults from here on than it began with: these variables, if it has set none of them, keep
+    /// their values.
+    pub fn inherit(&mut self, values: &[(Box<str>, Value)]) {
+        let lacks = |name: &str| !variables::names_of(name).any(|name| self.state.variable(name).is_some());
+        let lacking: Vec<_> = values.iter().filter(|(name, _)| lacks(name)).collect();
+        self.state = self.interner.changed(&self.state, |spec| {
+            for (name, value) in lacking {
+                variables::note(spec, name, Some(&value.0));
+            }
+        });
     }
 
     /// What it was told when it began; `multi_statements` may have changed since.

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::ask::quoted;
-use super::state::{Charset, State};
+use super::state::{Charset, State, Value};
 use super::user_variables::{self, UserVariables};
 
 /// What a backend connection holds, or what a session wants it to hold.
@@ -156,24 +156,23 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState, user_variables
     if !Arc::ptr_eq(&from.state, &to.state) {
         let mut limits = Vec::new();
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            let value = default(name);
+            let unset = format!("@@session.{}={}", quoted(name), default(name));
             if is_limit(name) {
-                limits.push((name, value.to_owned()));
+                limits.push(unset);
             } else {
-                item(format_args!("@@session.{}={value}", quoted(name)));
+                item(format_args!("{unset}"));
             }
         }
         for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
-            let value = if holds_text(name) { text_literal(&value.0) } else { literal(&value.0) };
             if is_limit(name) {
-                limits.push((name, value));
+                limits.push(assignment(name, value));
             } else {
-                item(format_args!("@@session.{}={value}", quoted(name)));
+                item(format_args!("{}", assignment(name, value)));
             }
         }
         // Last: the restore itself must not be cut short.
-        for (name, value) in limits {
-            item(format_args!("@@session.{}={value}", quoted(name)));
+        for limit in limits {
+            item(format_args!("{limit}"));
         }
     }
     (!text.is_empty()).then_some(text)
@@ -209,6 +208,19 @@ fn set_charset(to: &Charset, item: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     if !to.collation.is_empty() && *to.collation != *collation {
         item(format_args!("@@session.collation_connection={}", literal(to.collation.as_bytes())));
     }
+}
+
+/// Whether a variable that the one state has set is to have its default in the other: that of new sessions.
+#[must_use]
+pub fn falls_back(from: &State, to: &State) -> bool {
+    from.spec().variables.keys().any(|name| !to.spec().variables.contains_key(name))
+}
+
+/// What gives a variable of the session this value, behind `SET`.
+#[must_use]
+pub fn assignment(name: &str, value: &Value) -> String {
+    let value = if holds_text(name) { text_literal(&value.0) } else { literal(&value.0) };
+    format!("@@session.{}={value}", quoted(name))
 }
 
 /// What sets this variable to what new sessions have.

@@ -127,6 +127,26 @@ pub fn note_initial(spec: &mut StateSpec, name: &[u8], value: &[u8]) {
     }
 }
 
+/// Whether a session that has no value of its own for this variable can be given this one, so that it keeps what was the
+/// default when it began.
+#[must_use]
+pub fn is_inheritable(name: &str, value: &[u8]) -> bool {
+    // Every session has its own of these from its beginning.
+    let own = CHARSET.contains(&name) || name == "sql_mode";
+    let mut spec = StateSpec::default();
+    !own && note(&mut spec, name, Some(value)) == Verdict::Carried && spec.variables.contains_key(name)
+}
+
+/// The name of a variable, and its other one if it has two.
+pub(super) fn names_of(name: &str) -> impl Iterator<Item = &str> {
+    let other = ALIASES.iter().find_map(|(one, other)| match name {
+        _ if name == *one => Some(*other),
+        _ if name == *other => Some(*one),
+        _ => None,
+    });
+    std::iter::once(name).chain(other)
+}
+
 fn note_charset(spec: &mut StateSpec, name: &str, value: &[u8]) -> Verdict {
     let Ok(text) = std::str::from_utf8(value) else { return Verdict::Unknown };
     if !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {

@@ -15,6 +15,7 @@ mod crowd;
 mod dialects;
 mod differential;
 mod drain;
+mod eras;
 mod globals;
 mod interner;
 mod kills;

@@ -275,6 +275,11 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         idle.into_iter().for_each(|slot| self.doom(slot, CloseReason::Stale));
     }
 
+    /// No connection is dialed for `min_idle` until one of another class was.
+    pub(in crate::pool) fn forget_last_opened(&mut self) {
+        self.last_opened = None;
+    }
+
     /// Closes what has been open, or idle, for too long.
     pub(in crate::pool) fn expire(&mut self, now: Instant) {
         let expired = |slot: &SlotId| self.slots[slot.0].expires.is_some_and(|expires| expires <= now);

@@ -199,3 +199,36 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_changes_for_others_is_kept_as_if_it_had_been_set() {
+    for mut stage in Stage::both() {
+        stage.query("SET a=1, tx_isolation='SERIALIZABLE'", &[ok().set("a", "1").set("tx_isolation", "SERIALIZABLE")]);
+        let values = [("a", "5"), ("b", "6"), ("transaction_isolation", "READ-COMMITTED"), ("tx_read_only", "OFF")];
+        let values = values.map(|(name, value)| (Box::from(name), Value::from(value)));
+        stage.session.inherit(&values);
+        let kept = [("a", "1"), ("b", "6"), ("tx_isolation", "SERIALIZABLE"), ("tx_read_only", "OFF")];
+        stage.variables(&kept).pinned(&[]);
+        let before = Arc::clone(stage.session.state());
+        stage.session.inherit(&[("b".into(), Value::from("7"))]);
+        assert!(Arc::ptr_eq(stage.session.state(), &before), "what came first counts");
+    }
+}
+
+#[test]
+fn what_can_be_given_to_a_session_that_has_not_set_it() {
+    for (name, value, can) in [
+        ("time_zone", "SYSTEM", true),
+        ("autocommit", "OFF", true),
+        ("wait_timeout", "28800", true),
+        ("sql_mode", "ANSI", false),
+        ("character_set_client", "latin1", false),
+        ("character_set_database", "latin1", false),
+        ("session_track_schema", "ON", false),
+        ("timestamp", "1", false),
+        ("profiling", "ON", false),
+        ("innodb_tmpdir", "", false),
+    ] {
+        assert_eq!(is_inheritable(name, value.as_bytes()), can, "{name}");
+    }
+}
