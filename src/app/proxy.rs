@@ -165,7 +165,7 @@ impl Proxy {
         if tokio::time::timeout(self.drain_timeout, self.door.tasks.wait()).await.is_err() {
             let left = self.door.registry.len();
             tracing::warn!(clients = left, "server.drain_timeout ran out; cutting off the clients that are left");
-            self.door.registry.summon_all(Summons::Kill);
+            self.door.registry.summon_all(Summons::CutOff);
             let _ = tokio::time::timeout(Duration::from_secs(1), self.door.tasks.wait()).await;
         }
         self.door.pool.close(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! Killing what a connection does, from another connection, and which threads of the server are ours.
+//! Who may kill what others run, and which threads of the server are ours.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,15 +13,6 @@ const ADMINISTERS: &str = "SELECT 1 FROM information_schema.USER_PRIVILEGES WHER
     AND PRIVILEGE_TYPE IN ('SUPER', 'CONNECTION ADMIN', 'CONNECTION_ADMIN') LIMIT 1";
 
 impl Backend {
-    /// Kills a thread of the server, or only what it runs.
-    ///
-    /// # Errors
-    /// As [`Backend::query`]; 1094 if there is no such thread, 1095 if the account may not.
-    pub async fn kill(&mut self, thread_id: u32, query_only: bool) -> Result<(), QueryError> {
-        let query = if query_only { "QUERY " } else { "" };
-        self.query(&format!("KILL {query}{thread_id}")).await.map(|_| ())
-    }
-
     /// Whether the account may kill what others run.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use super::query::append_command;
 use super::{Backend, QueryError, Served};
 use crate::protocol::command::Command;
-use crate::protocol::frame::write_packet;
+use crate::protocol::frame::{HEADER, Header, write_packet};
 use crate::session::{BackendState, Interner, Restore, StateSpec};
 
 /// Packets to go out in front of a client's command, and how many answers they will get.
@@ -45,6 +45,22 @@ impl Backend {
     /// As [`Backend::query`]. After `Refused` the backend is in neither state and must be closed.
     pub async fn restore(&mut self, restore: &Restore) -> Result<(), QueryError> {
         for payload in restore.commands() {
+            if let Some((code, argument)) = payload.split_first() {
+                self.command(Command::from_byte(*code), argument).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a prefix ahead of what needs it, and waits for every answer.
+    ///
+    /// # Errors
+    /// As [`Backend::query`]; a refusal means that the backend is in no known state.
+    pub async fn prepare_way(&mut self, prefix: &Prefix) -> Result<(), QueryError> {
+        let mut rest = prefix.bytes.as_ref();
+        while let Some(header) = Header::parse(rest) {
+            let payload = rest.get(HEADER..HEADER + header.len).unwrap_or_default();
+            rest = rest.get(HEADER + header.len..).unwrap_or_default();
             if let Some((code, argument)) = payload.split_first() {
                 self.command(Command::from_byte(*code), argument).await?;
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::lend::{self, Unlent};
+use super::registry::Summons;
 use super::reply::Fault;
 use super::serve::{Client, goodbye_of};
 use super::turn::Next;
@@ -24,6 +25,8 @@ enum Taken {
     Leased(Lease<Server>),
     /// The session's last one, which nobody else could have.
     Kept(Lease<Server>),
+    /// None: the client is to go.
+    Summoned(Summons),
 }
 
 impl Client {
@@ -46,6 +49,9 @@ impl Client {
                     Taken::Kept(lease) => {
                         Box::pin(self.adopt(lease)).await;
                         continue;
+                    }
+                    Taken::Summoned(summons) => {
+                        return Err(ControlFlow::Break(Box::pin(self.summoned_away(summons)).await));
                     }
                 },
             };
@@ -296,8 +302,8 @@ impl Client {
             let mut taking = std::pin::pin!(lend::take(&door, &mut class, owner, state));
             let mut killed = std::pin::pin!(entry.killed());
             poll_fn(|cx| {
-                if killed.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(Goodbye::Killed));
+                if let Poll::Ready(summons) = killed.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(Ok(Taken::Summoned(summons))));
                 }
                 if let Some(lease) = entry.take_kept(owner) {
                     return Poll::Ready(Ok(Ok(Taken::Kept(lease))));
@@ -324,7 +330,6 @@ impl Client {
             }
             Ok(Ok(kept)) => Ok(kept),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
-            Err(Goodbye::Killed) => Err(ControlFlow::Break(self.last_words(1, &Fault::Killed, Goodbye::Killed).await)),
             Err(goodbye) => Err(ControlFlow::Break(goodbye)),
         }
     }

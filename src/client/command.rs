@@ -50,7 +50,7 @@ impl Client {
         }
         let effects = sql::effects(self.argument(), self.session.mode());
         if let Some(kill) = effects.kill {
-            return Box::pin(self.kill(kill)).await;
+            return Box::pin(self.kill(kill, effects)).await;
         }
         self.turn_of(Task::new(Command::Query, Some(effects))).await
     }

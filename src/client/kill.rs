@@ -6,47 +6,58 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::BytesMut;
+
 use super::killer::{self, Killer};
 use super::lend;
 use super::registry::{Entry, Registry, Summons};
-use super::reply::Fault;
+use super::reply::{self, Fault};
 use super::serve::Client;
 use super::turn::Next;
 use crate::backend::QueryError;
 use crate::metrics::Goodbye;
-use crate::sql::Kill;
+use crate::sql::{Effects, Kill};
 
 impl Client {
     /// COM_PROCESS_KILL
     pub(super) async fn process_kill(&mut self) -> Next {
-        let id = self.argument_id();
-        self.kill(Kill { query_only: false, id: id.map(u64::from) }).await
+        match self.argument_id() {
+            Some(id) => self.kill_number(Kill { query_only: false, soft: false, id: None }, id.into()).await,
+            None => self.unknown_command_argument().await,
+        }
     }
 
-    /// `KILL [CONNECTION | QUERY] n`
-    pub(super) async fn kill(&mut self, kill: Kill) -> Next {
-        let Some(id) = kill.id else {
-            return self.answer_fault(&Fault::Unsupported { command: "KILL of anything but a number" }).await;
-        };
+    /// `KILL`, of whatever the text names.
+    pub(super) async fn kill(&mut self, kill: Kill, effects: Effects) -> Next {
+        match kill.id {
+            Some(id) => self.kill_number(kill, id).await,
+            None => Box::pin(self.kill_whom(kill, effects)).await,
+        }
+    }
+
+    /// Kills the client or the thread with this number.
+    pub(super) async fn kill_number(&mut self, kill: Kill, id: u64) -> Next {
+        // MySQL takes no more of it than fits.
+        let id = if self.session.options().mariadb { id } else { id & u64::from(u32::MAX) };
         let Ok(number) = u32::try_from(id) else { return self.refuse_here(&Fault::UnknownThread { id }).await };
         let registry = Arc::clone(&self.door.registry);
         match registry.find(number).or_else(|| registry.find_by_thread(number)) {
-            Some(target) => self.kill_client(&target, id, kill.query_only).await,
+            Some(target) => self.kill_client(&target, id, kill).await,
             None if Registry::is_id(number) => self.refuse_here(&Fault::UnknownThread { id }).await,
-            None => self.kill_thread(number, kill.query_only).await,
+            None => self.kill_thread(number, kill).await,
         }
     }
 
     /// Kills another client's statement, or the client.
-    async fn kill_client(&mut self, target: &Arc<Entry>, id: u64, query_only: bool) -> Next {
+    async fn kill_client(&mut self, target: &Arc<Entry>, id: u64, kill: Kill) -> Next {
         let Some(user) = target.user() else { return self.refuse_here(&Fault::NotOwner { id }).await };
         let own = user == self.guest.user;
         if target.id == self.registered.entry.id {
             self.consume_command();
-            if query_only {
+            if kill.query_only {
                 return self.say_to_kill(&Fault::Interrupted).await;
             }
-            return ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await);
+            return self.killed_itself().await;
         }
         self.consume_command();
         if !own || target.aim().is_some() {
@@ -54,47 +65,55 @@ impl Client {
                 Ok(killer) => killer,
                 Err(next) => return next,
             };
-            let killed = kill_statement(&mut killer, target, own).await;
+            let allowed = if own { Ok(true) } else { killer.may_kill_others().await };
+            let killed = match allowed {
+                Ok(true) => kill_entry(&mut killer, target, kill).await.map(|()| true),
+                refused => refused,
+            };
             if let Err(next) = self.killed(killer, killed, id).await {
                 return next;
             }
-        }
-        if !query_only {
+        } else if !kill.query_only {
             target.summon(Summons::Kill);
         }
-        self.kill_done().await
+        self.kill_done(0).await
     }
 
     /// Has the server kill a thread that works for no client of ours at this moment.
-    async fn kill_thread(&mut self, thread_id: u32, query_only: bool) -> Next {
+    async fn kill_thread(&mut self, thread_id: u32, kill: Kill) -> Next {
         self.consume_command();
         // A connection of the pool that nobody uses runs nothing; what it runs next is not what was meant.
-        if query_only && self.door.connector.has_thread(thread_id) {
-            return self.kill_done().await;
+        if kill.query_only && self.door.connector.has_thread(thread_id) {
+            return self.kill_done(0).await;
         }
         let mut killer = match self.killer().await {
             Ok(killer) => killer,
             Err(next) => return next,
         };
-        let (killed, own) = (killer.kill_thread(thread_id, query_only).await, killer.thread_id() == thread_id);
+        let (killed, own) = (killer.kill(thread_id, kill).await, killer.thread_id() == thread_id);
         if own {
             // It has hit itself, and does not live on.
             killer.end(false).await;
             return match self.is_pinned() {
-                true => ControlFlow::Break(self.last_words(1, &Fault::Interrupted, Goodbye::Killed).await),
-                false => self.kill_done().await,
+                true => self.killed_itself().await,
+                false => self.kill_done(0).await,
             };
         }
         let killed = killed.map(|()| true);
         match self.killed(killer, killed, thread_id.into()).await {
-            Ok(()) => self.kill_done().await,
+            Ok(()) => self.kill_done(0).await,
             Err(next) => next,
         }
     }
 
+    async fn killed_itself(&mut self) -> Next {
+        let fault = if self.session.options().mariadb { Fault::Killed } else { Fault::Interrupted };
+        ControlFlow::Break(self.last_words(1, &fault, Goodbye::Killed).await)
+    }
+
     /// The backend for it comes first: a target waits for a kill that is aimed at it, and must not wait for one that waits
     /// for its own backend.
-    async fn killer(&mut self) -> Result<Killer, Next> {
+    pub(super) async fn killer(&mut self) -> Result<Killer, Next> {
         let found = match self.lease.take() {
             Some(lease) => Ok(Killer::Pooled(lease)),
             None => Killer::find(&self.door, &self.class).await,
@@ -106,7 +125,12 @@ impl Client {
     }
 
     /// What became of a kill: whether it was allowed, or why it failed.
-    async fn killed(&mut self, killer: Killer, killed: Result<bool, QueryError>, id: u64) -> Result<(), Next> {
+    pub(super) async fn killed(
+        &mut self,
+        killer: Killer,
+        killed: Result<bool, QueryError>,
+        id: u64,
+    ) -> Result<(), Next> {
         match killer {
             Killer::Pooled(lease) if self.is_pinned() && killer::is_sound(&killed) => self.lease = Some(lease),
             killer => killer.end(killer::is_sound(&killed)).await,
@@ -130,20 +154,25 @@ impl Client {
         self.say(fault).await
     }
 
-    async fn kill_done(&mut self) -> Next {
-        self.session.observe_kill();
-        self.answer_ok(0).await
+    /// The OK to a KILL, which has hit so many (MariaDB counts those of a user).
+    pub(super) async fn kill_done(&mut self, hit: u64) -> Next {
+        self.session.observe_kill(hit);
+        let mut out = BytesMut::new();
+        reply::changed(&mut out, 1, (self.status, self.tracks()), hit);
+        self.send(&mut out).await
     }
 }
 
-/// Kills what another client runs, if it runs anything; false if this account may not.
-async fn kill_statement(killer: &mut Killer, target: &Arc<Entry>, own: bool) -> Result<bool, QueryError> {
-    if !own && !killer.may_kill_others().await? {
-        return Ok(false);
-    }
+/// Kills another client, or what it runs, if it runs anything.
+pub(super) async fn kill_entry(killer: &mut Killer, target: &Arc<Entry>, kill: Kill) -> Result<(), QueryError> {
     // If the statement is over meanwhile there is nothing to kill.
-    if let Some(aim) = target.aim() {
-        killer.kill_query(aim.thread_id).await?;
+    let aim = target.aim();
+    if !kill.query_only {
+        // It must know why when its connection to the server ends.
+        target.summon(Summons::Kill);
     }
-    Ok(true)
+    match aim {
+        Some(aim) => killer.kill_running(aim.thread_id, kill).await,
+        None => Ok(()),
+    }
 }

@@ -7,9 +7,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Door;
 use super::lend::{self, Unlent};
-use crate::backend::{Backend, Class, QueryError};
+use crate::backend::{Backend, Class, QueryError, Rows};
 use crate::metrics::CloseReason;
 use crate::pool::{Lease, LeaseError, Request, Server};
+use crate::sql::Kill;
 
 /// How long to wait in line for a backend of the pool: what is to be killed may be what keeps them all busy.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -69,8 +70,21 @@ impl Killer {
     ///
     /// # Errors
     /// As [`Backend::query`].
-    pub(super) async fn kill_thread(&mut self, thread_id: u32, query_only: bool) -> Result<(), QueryError> {
-        self.backend().kill(thread_id, query_only).await
+    pub(super) async fn kill(&mut self, thread_id: u32, kill: Kill) -> Result<(), QueryError> {
+        let how = if kill.soft { "SOFT " } else { "" };
+        let what = if kill.query_only { "QUERY " } else { "" };
+        self.backend().query(&format!("KILL {how}{what}{thread_id}")).await.map(|_| ())
+    }
+
+    /// The same of a thread that works for a client, unless it is gone.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub(super) async fn kill_running(&mut self, thread_id: u32, kill: Kill) -> Result<(), QueryError> {
+        match self.kill(thread_id, kill).await {
+            Err(QueryError::Refused { code: 1094, .. }) => Ok(()),
+            killed => killed,
+        }
     }
 
     /// Kills the statement that runs on this thread, if one does.
@@ -78,11 +92,15 @@ impl Killer {
     /// # Errors
     /// As [`Backend::query`].
     pub(super) async fn kill_query(&mut self, thread_id: u32) -> Result<(), QueryError> {
-        match self.backend().kill(thread_id, true).await {
-            // It is gone, and its statement with it.
-            Err(QueryError::Refused { code: 1094, .. }) => Ok(()),
-            killed => killed,
-        }
+        self.kill_running(thread_id, Kill { query_only: true, soft: false, id: None }).await
+    }
+
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// As [`Backend::query`].
+    pub(super) async fn query(&mut self, sql: &str) -> Result<Rows, QueryError> {
+        self.backend().query(sql).await
     }
 
     /// The work is done; `sound`: the connection is not lost.

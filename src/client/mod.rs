@@ -9,6 +9,7 @@ mod command;
 mod door;
 mod execute;
 mod kill;
+mod kill_whom;
 mod killer;
 mod lend;
 pub mod listener;

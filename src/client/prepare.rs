@@ -74,7 +74,7 @@ impl Client {
             self.consume_command();
             return self.prepared_from_memory(&wanted, &answer).await;
         }
-        self.prepare_there(wanted, effects, private, key).await
+        Box::pin(self.prepare_there(wanted, effects, private, key)).await
     }
 
     /// The answer to this preparation, if it may be given without asking.

@@ -26,6 +26,8 @@ pub enum Summons {
     Drain = 2,
     /// Idle for longer than `server.idle_timeout`.
     IdleTimeout = 3,
+    /// The proxy is shutting down, and its patience is over.
+    CutOff = 4,
 }
 
 /// What the outside knows of one client.
@@ -65,6 +67,7 @@ impl Entry {
             1 => Some(Summons::Kill),
             2 => Some(Summons::Drain),
             3 => Some(Summons::IdleTimeout),
+            4 => Some(Summons::CutOff),
             _ => None,
         }
     }
@@ -80,12 +83,12 @@ impl Entry {
         }
     }
 
-    /// Resolves when this client is to be killed.
-    pub async fn killed(&self) {
+    /// Resolves when this client is to go whatever is open: with the wish that says so.
+    pub async fn killed(&self) -> Summons {
         loop {
             let woken = self.wake.notified();
-            if self.summons() == Some(Summons::Kill) {
-                return;
+            if let Some(summons @ (Summons::Kill | Summons::CutOff)) = self.summons() {
+                return summons;
             }
             woken.await;
         }
@@ -93,7 +96,7 @@ impl Entry {
 
     /// Wants something of this client. A kill overrides the rest.
     pub fn summon(&self, summons: Summons) {
-        let set = if summons == Summons::Kill {
+        let set = if matches!(summons, Summons::Kill | Summons::CutOff) {
             self.summons.swap(summons as u8, Ordering::AcqRel) != summons as u8
         } else {
             self.summons.compare_exchange(0, summons as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -278,6 +281,13 @@ impl Registry {
     pub fn find_by_thread(&self, thread_id: u32) -> Option<Arc<Entry>> {
         let inner = self.inner.lock();
         inner.clients.values().find(|entry| entry.running.lock().thread_id == Some(thread_id)).cloned()
+    }
+
+    /// The clients that logged in by this name. Looks at every client.
+    #[must_use]
+    pub fn of_user(&self, name: &str) -> Vec<Arc<Entry>> {
+        let inner = self.inner.lock();
+        inner.clients.values().filter(|entry| entry.user().is_some_and(|user| *user == *name)).cloned().collect()
     }
 
     /// Wants something of every client.

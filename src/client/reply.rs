@@ -173,10 +173,10 @@ pub enum Fault {
     /// Long data could not be delivered.
     #[error("Incorrect arguments to mysqld_stmt_send_long_data")]
     LostLongData,
-    /// A session killed itself.
+    /// A session killed its own statement.
     #[error("Query execution was interrupted")]
     Interrupted,
-    /// The session was killed.
+    /// A session killed itself, in MariaDB's words.
     #[error("Connection was killed")]
     Killed,
     /// The proxy is shutting down.
@@ -212,7 +212,7 @@ impl Fault {
             Self::TooManyStatements { .. } => (1461, *b"42000"),
             Self::LostLongData => (1210, *b"HY000"),
             Self::Interrupted => (1317, *b"70100"),
-            Self::Killed => (3169, *b"HY000"),
+            Self::Killed => (1927, *b"70100"),
             Self::Shutdown => (1053, *b"08S01"),
             Self::IdleTimeout => (4031, *b"HY000"),
         }
@@ -231,6 +231,12 @@ impl Fault {
 /// Appends a plain OK.
 pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, client_tracks: bool) {
     let ok = OkPacket { header: 0, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
+    packet_with(out, seq, |out| ok.encode(out, client_tracks));
+}
+
+/// Appends an OK that counts affected rows.
+pub fn changed(out: &mut BytesMut, seq: u8, (status, client_tracks): (StatusFlags, bool), affected_rows: u64) {
+    let ok = OkPacket { header: 0, affected_rows, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
 }
 

@@ -205,14 +205,7 @@ impl Client {
                     let fault = Fault::BackendLost { reason: "the server closed this session's connection".into() };
                     return Err(self.last_words(1, &fault, Goodbye::BackendLost).await);
                 }
-                Wake::Summoned(summons) => {
-                    let goodbye = match summons {
-                        Summons::Kill => (Fault::Killed, Goodbye::Killed),
-                        Summons::IdleTimeout => (Fault::IdleTimeout, Goodbye::IdleTimeout),
-                        Summons::Drain => (Fault::Shutdown, Goodbye::Drain),
-                    };
-                    return Err(self.last_words(1, &goodbye.0, goodbye.1).await);
-                }
+                Wake::Summoned(summons) => return Err(self.summoned_away(summons).await),
             }
         }
     }
@@ -240,8 +233,8 @@ impl Client {
             if let Some(lease) = entry.take_kept(owner) {
                 return Poll::Ready(Wake::Kept(lease));
             }
-            if draining && killed.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Wake::Summoned(Summons::Kill));
+            if draining && let Poll::Ready(summons) = killed.as_mut().poll(cx) {
+                return Poll::Ready(Wake::Summoned(summons));
             }
             if let Some(lease) = &mut self.lease {
                 let backend = &mut **lease;
@@ -252,6 +245,15 @@ impl Client {
             Poll::Pending
         })
         .await
+    }
+
+    /// Says goodbye to a client of whom somebody else wants that it goes. Whom a server kills it tells nothing.
+    pub(super) async fn summoned_away(&mut self, summons: Summons) -> Goodbye {
+        match summons {
+            Summons::Kill => Goodbye::Killed,
+            Summons::IdleTimeout => self.last_words(1, &Fault::IdleTimeout, Goodbye::IdleTimeout).await,
+            Summons::Drain | Summons::CutOff => self.last_words(1, &Fault::Shutdown, Goodbye::Drain).await,
+        }
     }
 
     /// Tells the client why the connection ends here; if it does not listen, so be it.

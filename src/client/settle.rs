@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::killer;
 use super::lend;
+use super::registry::Summons;
 use super::reply::Fault;
 use super::serve::{Client, goodbye_of};
 use super::turn::Next;
@@ -98,6 +99,11 @@ impl Client {
             TurnError::TooLarge { limit } => {
                 self.door.metrics.client.refusals.get(crate::metrics::Limit::MaxPacket).inc();
                 (Fault::PacketTooLarge { limit }, Some(Goodbye::Limit), CloseReason::Dirty)
+            }
+            TurnError::BackendLost(_) if self.registered.entry.summons() == Some(Summons::Kill) => {
+                // Its connection to the server was killed with it: a server says nothing then.
+                lease.discard(CloseReason::Lost);
+                return ControlFlow::Break(Goodbye::Killed);
             }
             TurnError::BackendLost(error) => {
                 let goodbye = (pinned || !self.command_sent).then_some(Goodbye::BackendLost);

@@ -237,8 +237,9 @@ impl Memory {
     }
 
     /// KILL was answered without the backend. On MySQL this empties the list.
-    pub(super) fn killed(&mut self, mariadb: bool) {
+    pub(super) fn killed(&mut self, mariadb: bool, hit: u64) {
         self.observe_other(true);
+        self.row_count = i64::try_from(hit).unwrap_or(i64::MAX);
         if !mariadb {
             self.forget_list();
             (self.list_moved, self.counted) = (true, 0);

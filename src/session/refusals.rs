@@ -56,9 +56,9 @@ impl Session {
         }
     }
 
-    /// KILL was answered without asking the session's own backend.
-    pub fn observe_kill(&mut self) {
-        self.memory.killed(self.options.mariadb);
+    /// KILL was answered without asking the session's own backend; it has hit so many.
+    pub fn observe_kill(&mut self, hit: u64) {
+        self.memory.killed(self.options.mariadb, hit);
     }
 
     /// How many warnings an OK to a command that is no statement must count, if the backend does not know.

@@ -155,6 +155,9 @@ impl std::fmt::Debug for Names {
 pub struct Kill {
     /// Only the running statement is meant, not the connection.
     pub query_only: bool,
-    /// The thread's number; absent where the text computes it, names a user, or names a query (`QUERY ID n`).
+    /// `SOFT` (MariaDB): what must not be interrupted half way is not.
+    pub soft: bool,
+    /// The thread's number; absent where the text computes it, names a user, or names a query (`QUERY ID n`): see
+    /// [`kill_whom`](super::kill_whom).
     pub id: Option<u64>,
 }

@@ -112,9 +112,9 @@ impl Shape {
 
     pub(super) fn kill(&self) -> Option<Kill> {
         let [W(Word::Kill), rest @ ..] = self.kept() else { return None };
-        let rest = match rest {
-            [W(Word::Hard | Word::Soft), rest @ ..] => rest,
-            _ => rest,
+        let (soft, rest) = match rest {
+            [W(how @ (Word::Hard | Word::Soft)), rest @ ..] => (*how == Word::Soft, rest),
+            _ => (false, rest),
         };
         let (query_only, rest) = match rest {
             [W(Word::Query), rest @ ..] => (true, rest),
@@ -125,7 +125,7 @@ impl Shape {
             [Num(id)] if self.len <= ROOM => *id,
             _ => None,
         };
-        Some(Kill { query_only, id })
+        Some(Kill { query_only, soft, id })
     }
 
     /// The hash of the one name that is prepared, deallocated, created or dropped.

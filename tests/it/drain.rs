@@ -36,7 +36,6 @@ async fn last_words(client: &mut Wire) -> u16 {
 }
 
 const SHUTDOWN: u16 = 1053;
-const KILLED: u16 = 3169;
 
 on_both!(a_drain_waits_for_what_is_open, |config| config.pool.max_connections = 8, |t| async move {
     let mut idle = t.client().await;
@@ -86,7 +85,7 @@ on_both!(
         client.query("INSERT INTO t VALUES (1)").await.expect_ok();
         let begin = Instant::now();
         let draining = drain(&t).await;
-        assert_eq!(last_words(&mut client).await, KILLED);
+        assert_eq!(last_words(&mut client).await, SHUTDOWN);
         draining.await.expect("drained");
         assert!(begin.elapsed() >= Duration::from_millis(500));
         assert_eq!(t.direct(&t.app()).await.one("SELECT COUNT(*) FROM t").await, "0");

@@ -18,6 +18,7 @@ mod drain;
 mod eras;
 mod globals;
 mod interner;
+mod kill_whom;
 mod kills;
 mod leaks;
 mod limits;

@@ -134,7 +134,7 @@ fn refusals_are_added_to_a_list_that_must_be_there() {
         // MySQL begins to count anew.
         stage.session.observe_refused(1243, *b"HY000", "a");
         assert_eq!(stage.session.counted_warnings(), misses.then_some(1));
-        stage.session.observe_kill();
+        stage.session.observe_kill(0);
         assert_eq!((stage.session.memory().warnings, stage.session.memory().row_count), (u64::from(!misses), 0));
     }
 }

@@ -576,13 +576,13 @@ fn locks_by_name() {
 
 #[test]
 fn kills() {
-    let kill = |query_only, id| Some(Kill { query_only, id });
+    let kill = |query_only, id| Some(Kill { query_only, soft: false, id });
     let table: &[(&str, Option<Kill>)] = &[
         ("KILL 5", kill(false, Some(5))),
         ("kill connection 18446744073709551615;", kill(false, Some(u64::MAX))),
         ("KILL QUERY 7", kill(true, Some(7))),
         ("KILL HARD QUERY 7", kill(true, Some(7))),
-        ("KILL SOFT CONNECTION 7", kill(false, Some(7))),
+        ("KILL SOFT CONNECTION 7", Some(Kill { query_only: false, soft: true, id: Some(7) })),
         ("KILL 18446744073709551616", kill(false, None)),
         ("KILL 5 + 1", kill(false, None)),
         ("KILL QUERY ID 7", kill(true, None)),
