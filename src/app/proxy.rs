@@ -213,6 +213,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         connector,
         interner,
         texts: Texts::default(),
+        named_texts: Texts::default(),
         remembered: Remembered::default(),
         proven: Proven::default(),
         openings: Openings::default(),

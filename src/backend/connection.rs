@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::kill::Thread;
 use super::query::append_command;
-use super::{Loan, Prepared, QueryError};
+use super::{Loan, NamesThere, Prepared, QueryError};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -46,6 +46,8 @@ pub struct Backend {
     pub era: u64,
     /// A global variable may have been changed while it was opened or reset: its defaults may be those of the next era.
     pub unsure: bool,
+    /// Names that were given to statements prepared as text.
+    pub names: NamesThere,
 }
 
 /// Whose statements a backend has run since it logged in or was reset. Code that is not seen, such as a trigger, may have

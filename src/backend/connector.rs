@@ -17,7 +17,9 @@ use tokio_rustls::TlsConnector;
 use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings};
 use super::kill::Threads;
-use super::{Account, Backend, Class, Defaults, Globals, OpenError, Prepared, QueryError, Served, ServerFacts};
+use super::{
+    Account, Backend, Class, Defaults, Globals, NamesThere, OpenError, Prepared, QueryError, Served, ServerFacts,
+};
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
@@ -279,6 +281,7 @@ impl Connector {
             served: Served::Nobody,
             erased: BTreeSet::new(),
             loan: None,
+            names: NamesThere::default(),
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
             era: class.era,
             unsure: false,

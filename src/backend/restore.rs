@@ -93,5 +93,6 @@ impl Backend {
         self.served = Served::Nobody;
         self.erased.clear();
         self.prepared.clear();
+        self.names.clear();
     }
 }

@@ -10,7 +10,7 @@ use super::serve::Client;
 use super::turn::{Next, Task};
 use crate::metrics::Goodbye;
 use crate::protocol::command::{Command, ReplyKind};
-use crate::sql::{self, Effects};
+use crate::sql::{self, Effects, Flags};
 
 impl Client {
     /// Does what the command at the buffer's front asks for.
@@ -51,6 +51,9 @@ impl Client {
         let effects = sql::effects(self.argument(), self.session.mode());
         if let Some(kill) = effects.kill {
             return Box::pin(self.kill(kill, effects)).await;
+        }
+        if effects.may(Flags::PREPARE | Flags::EXECUTE | Flags::DEALLOCATE) {
+            return Box::pin(self.text_about_named(effects)).await;
         }
         self.turn_of(Task::new(Command::Query, Some(effects))).await
     }

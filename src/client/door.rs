@@ -36,6 +36,8 @@ pub struct Door {
     pub interner: Arc<Interner>,
     /// Texts of prepared statements.
     pub texts: Texts,
+    /// Texts of statements that have a name: each is a whole `PREPARE`, and does what the statement in it does.
+    pub named_texts: Texts,
     /// Answers to COM_STMT_PREPARE.
     pub remembered: Remembered,
     /// States that a server has accepted as a whole.

@@ -49,6 +49,9 @@ impl Client {
             Ok(ready) => ready,
             Err(next) => return next,
         };
+        if let Err(error) = Box::pin(self.bring_names(&mut lease, &mut prefix, &plan.task)).await {
+            return Box::pin(self.unprepared(lease, error)).await;
+        }
         if plan.statement.held.is_some() && Self::must_be_asked_anew(&plan.statement, effects) {
             self.let_cursor_go(&mut lease, plan.id, &mut plan.statement);
         }

@@ -15,6 +15,7 @@ mod lend;
 pub mod listener;
 mod local;
 mod login;
+mod named;
 mod opening;
 mod packets;
 mod prepare;

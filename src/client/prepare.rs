@@ -24,13 +24,13 @@ use crate::session::{BackendState, Plan, Recall, Statement, Text, meaning, plan,
 use crate::sql::{self, Effects, Flags};
 
 /// A longer text is not kept: its statement stays where it was prepared.
-const MAX_TEXT: usize = 64 << 10;
+pub(super) const MAX_TEXT: usize = 64 << 10;
 
 /// The largest answer to a preparation, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// ER_MAX_PREPARED_STMT_COUNT_REACHED
-const NO_ROOM: u16 = 1461;
+pub(super) const NO_ROOM: u16 = 1461;
 
 /// ER_UNSUPPORTED_PS: a kind of statement that cannot be prepared, such as MySQL's BEGIN.
 const UNPREPARABLE: u16 = 1295;
@@ -173,7 +173,7 @@ impl Client {
     }
 
     /// The server has refused to prepare: for the session this is the end of a statement.
-    fn note_refusal(&mut self, payload: &[u8], seq: u8, out: &mut BytesMut) {
+    pub(super) fn note_refusal(&mut self, payload: &[u8], seq: u8, out: &mut BytesMut) {
         if let Ok(err) = ErrPacket::parse(payload) {
             self.error = err.code;
             self.door.metrics.relay.error(err.code);
@@ -341,7 +341,7 @@ fn gone(next: Next) -> Next {
 }
 
 /// Brings a backend to this state and waits for it.
-async fn bring(lease: &mut Lease<Server>, to: &BackendState) -> Result<(), Unprepared> {
+pub(super) async fn bring(lease: &mut Lease<Server>, to: &BackendState) -> Result<(), Unprepared> {
     match plan(&lease.state, to) {
         Plan::Nothing => {}
         Plan::Restore(restore) => lease.restore(&restore).await.map_err(Unprepared::NotRestored)?,

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::execute::Serving;
+use super::named::Spoken;
 use super::remember::may_redefine;
 use super::reply::Fault;
 use super::serve::Client;
@@ -38,12 +39,14 @@ pub(super) struct Task {
     pub(super) front: Option<Front>,
     /// The prepared statement that it is about.
     pub(super) statement: Option<Serving>,
+    /// What it says about statements that have a name.
+    pub(super) spoken: Option<Box<Spoken>>,
 }
 
 impl Task {
     /// A command as it came. In a box: futures hold only a pointer to it.
     pub(super) fn new(command: Command, effects: Option<Effects>) -> Box<Self> {
-        Box::new(Self { command, effects, prefix: Prefix::default(), front: None, statement: None })
+        Box::new(Self { command, effects, prefix: Prefix::default(), front: None, statement: None, spoken: None })
     }
 }
 
@@ -63,11 +66,20 @@ impl Client {
 
     /// The same, of a task.
     pub(super) async fn turn_of(&mut self, mut task: Box<Task>) -> Next {
-        let (mut lease, prefix) = match self.restored(task.command, task.effects.as_ref()).await {
+        let (mut lease, mut prefix) = match self.restored(task.command, task.effects.as_ref()).await {
             Ok(ready) => ready,
             Err(next) => return next,
         };
-        match self.recalled(task.command, task.effects.as_ref()) {
+        if task.command == Command::Query
+            && let Err(error) = Box::pin(self.bring_names(&mut lease, &mut prefix, &task)).await
+        {
+            return Box::pin(self.unnamed(lease, error, &task)).await;
+        }
+        let recall = match &task.spoken {
+            Some(spoken) => self.recalled_spoken(spoken, task.effects.as_ref()),
+            None => self.recalled(task.command, task.effects.as_ref()),
+        };
+        match recall {
             Recall::Backend => {}
             Recall::Rows(plain, rows) => return Box::pin(self.substitute(lease, task.command, plain, rows)).await,
             Recall::Text(text) => self.replace_command(task.command, &text),
@@ -97,9 +109,13 @@ impl Client {
         self.own_trackers = may(Flags::SET_TRACKER) && lease.tracks();
         if command == Command::Query {
             self.doubt_routines(task.effects.as_ref());
-            self.foresee_calls(task.effects.as_ref());
+            // What is executed by name calls what does not stand in its text.
+            match &task.spoken {
+                Some(_) => self.foresee_deed(task),
+                None => self.foresee_calls(task.effects.as_ref()),
+            }
         }
-        let may_release = task.effects.as_ref().is_some_and(|effects| self.may_release(command, effects));
+        let may_release = self.may_release(task);
         self.session.begin(command, task.effects.unwrap_or_default());
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
@@ -135,6 +151,9 @@ impl Client {
         if command == Command::SetOption && self.error == 0 {
             self.session.observe_option(option == Some(0));
         }
+        if command == Command::Query {
+            self.note_names(&mut lease, task, passed.late.as_deref());
+        }
         if command == Command::StmtPrepare {
             self.prepared_privately(&mut lease, passed);
         }
@@ -150,13 +169,16 @@ impl Client {
     }
 
     /// May the server hang up behind this statement: does it say RELEASE, or `completion_type` for it?
-    fn may_release(&self, command: Command, effects: &Effects) -> bool {
-        if command != Command::Query || !effects.may(Flags::COMMIT | Flags::ROLLBACK) {
+    fn may_release(&self, task: &Task) -> bool {
+        let ends = |effects: &Effects| effects.may(Flags::COMMIT | Flags::ROLLBACK);
+        if task.command != Command::Query || !task.effects.as_ref().is_some_and(ends) {
             return false;
         }
         let usual = self.session.state().variable("completion_type");
+        let named = task.spoken.as_ref().and_then(|spoken| spoken.named.as_ref());
+        let text = named.map_or_else(|| self.argument(), |named| named.text.bytes());
         usual.is_some_and(|usual| matches!(usual, b"RELEASE" | b"2"))
-            || self.argument().windows(7).any(|word| word.eq_ignore_ascii_case(b"release"))
+            || text.windows(7).any(|word| word.eq_ignore_ascii_case(b"release"))
     }
 
     /// The server cannot report what a statement does to its session: only what surely does nothing may be shared.

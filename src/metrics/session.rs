@@ -27,6 +27,8 @@ pub struct SessionMetrics {
     pub unanswered: IntCounter,
     /// `myriad_remembered_prepares_total`: COM_STMT_PREPARE answered from what a backend told another client.
     pub remembered_prepares: IntCounter,
+    /// `myriad_named_prepares_total`: statements with a name (text `PREPARE`) prepared again on another backend.
+    pub named_prepares: IntCounter,
     /// `myriad_client_statements`: statements that clients have prepared and not closed.
     pub statements: IntGauge,
 }
@@ -67,6 +69,11 @@ impl SessionMetrics {
                 registry,
                 "myriad_remembered_prepares_total",
                 "Preparations answered from what a backend told before.",
+            ),
+            named_prepares: counter(
+                registry,
+                "myriad_named_prepares_total",
+                "Statements with a name (text PREPARE) prepared again on another backend.",
             ),
             statements: gauge(registry, "myriad_client_statements", "Statements that clients have prepared."),
         }

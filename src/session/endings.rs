@@ -33,7 +33,7 @@ impl Session {
     /// Pins that end with the last of several things.
     pub(super) fn end_counted(&mut self) {
         let turn = &self.turn;
-        let kinds = Flags::HANDLER_OPEN | Flags::PREPARE | Flags::CREATE_TEMPORARY | Flags::GET_LOCK;
+        let kinds = Flags::HANDLER_OPEN | Flags::CREATE_TEMPORARY | Flags::GET_LOCK;
         if !turn.flags.any(kinds) && self.rare.is_none() {
             return;
         }
@@ -48,9 +48,6 @@ impl Session {
         let made = |flag| is(flag) && !(turn.certain && turn.failed);
         if made(Flags::HANDLER_OPEN) {
             rare.handlers.add(turn.certain.then_some(0));
-        }
-        if made(Flags::PREPARE) {
-            rare.prepared.add_once(known(turn.name));
         }
         if made(Flags::CREATE_TEMPORARY) {
             rare.tables.add_once(known(table));
@@ -69,7 +66,6 @@ impl Session {
         }
         let gone = [
             (rare.handlers.is_empty(), PinReason::Handler),
-            (rare.prepared.is_empty(), PinReason::TextPrepare),
             (rare.tables.is_empty(), PinReason::TemporaryTable),
             (rare.locks.is_empty(), PinReason::UserLock),
         ];
@@ -83,9 +79,6 @@ impl Session {
 fn end_by_name(rare: &mut Rare, turn: &Turn, table: Option<u64>) {
     if turn.flags.any(Flags::HANDLER_CLOSE) {
         rare.handlers.remove(0);
-    }
-    if let (true, Some(name)) = (turn.flags.any(Flags::DEALLOCATE), turn.name) {
-        rare.prepared.remove(name);
     }
     if let (true, Some(table)) = (turn.flags.any(Flags::DROP_TABLE), table) {
         rare.tables.remove(table);

@@ -280,8 +280,10 @@ impl About {
             self.first,
             Word::Begin
                 | Word::Commit
+                | Word::Deallocate
                 | Word::Do
                 | Word::Kill
+                | Word::Prepare
                 | Word::Release
                 | Word::Rollback
                 | Word::Savepoint

@@ -27,13 +27,13 @@
 //! # Prepared statements
 //! The session knows its statements by ids of its own ([`Session::statement`]): a text, what it means, the types last bound.
 //! They pin nothing, unless a backend's statement must serve this session alone (`statements`). Executing one has the
-//! effects of its text.
+//! effects of its text. Those that are prepared as text have names (`named`).
 //!
 //! Known limits: a trigger, or a view that calls a stored function, may take a lock or write a user variable by other means than
 //! SET (which is reported), and nobody sees it. MariaDB reports nothing of `SET @@x` in code that is not seen either, so
-//! unseen code (`CALL`, `EXECUTE`, a function of somebody's own) pins. An ERR reports nothing: a variable that a trigger
-//! sets before its statement fails is learnt only if a later OK reports it. A sequence (MariaDB) that is drawn from by a
-//! column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
+//! unseen code (`CALL`, `EXECUTE` of what is not known, a function of somebody's own) pins. An ERR reports nothing: a
+//! variable that a trigger sets before its statement fails is learnt only if a later OK reports it. A sequence (MariaDB)
+//! that is drawn from by a column's DEFAULT or a trigger does not pin, so `LASTVAL()` must follow at once.
 //!
 //! Tested from tables of texts and OK packets as both servers write them, and by a model server that is restored to
 //! random states.
@@ -42,6 +42,7 @@ mod ask;
 mod binding;
 mod endings;
 mod memory;
+mod named;
 mod observe;
 mod pin;
 mod recall;
@@ -71,6 +72,7 @@ use crate::sql::{Mode, Multibyte, Plain};
 pub use ask::{Ask, Followup, Rows};
 pub use binding::Bound;
 pub use memory::Memory;
+pub use named::{Deed, Known, Named};
 pub use pin::{PinReason, PinSet};
 pub use recall::Recall;
 pub use restore::{BackendState, Plan, Restore, assignment, falls_back, plan};
@@ -82,6 +84,7 @@ pub use user_variables::UserVariables;
 pub use variables::{is_inheritable, note_initial};
 
 use memory::Found;
+use named::Names;
 use statements::Statements;
 use tally::Tally;
 use turn::Turn;
@@ -147,8 +150,8 @@ pub struct Session {
 struct Rare {
     /// Statements prepared by COM_STMT_PREPARE.
     statements: Statements,
-    /// Names that were prepared as text.
-    prepared: Tally,
+    /// Statements prepared as text.
+    names: Names,
     /// User locks.
     locks: Tally,
     /// Temporary tables.

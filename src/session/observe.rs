@@ -259,7 +259,7 @@ impl Session {
         self.state = self.interner.intern(spec);
         if let (true, Some(rare)) = (before != self.mode(), &mut self.rare) {
             // The same spelling may mean another name now.
-            [&mut rare.prepared, &mut rare.locks, &mut rare.tables].into_iter().for_each(super::Tally::doubt);
+            [&mut rare.locks, &mut rare.tables].into_iter().for_each(super::Tally::doubt);
         }
     }
 }

@@ -42,7 +42,7 @@ reasons! {
     TemporaryTable => "temporary_table",
     /// `HANDLER .. OPEN`. Ends at as many `HANDLER .. CLOSE`, or at a reset.
     Handler => "handler",
-    /// Text `PREPARE`. Ends when every name was deallocated, or at a reset.
+    /// Text `PREPARE` of what cannot be prepared again elsewhere. Ends when every such name was deallocated, or at a reset.
     TextPrepare => "text_prepare",
     /// A statement prepared by COM_STMT_PREPARE is open. Ends when all are closed.
     PreparedStatement => "prepared_statement",
@@ -66,8 +66,8 @@ reasons! {
     ResourceGroup => "resource_group",
     /// An XA transaction. Ends when it is finished, or provably detached from the connection.
     Xa => "xa",
-    /// Code ran that was not seen: `CALL`, `EXECUTE`, a stored function, MariaDB's compound statements. Ends when the bodies
-    /// of what was called show that they leave nothing, or at a reset.
+    /// Code ran that was not seen: `CALL`, `EXECUTE` of what is not known, a stored function, MariaDB's compound statements.
+    /// Ends when the bodies of what was called show that they leave nothing, or at a reset.
     Call => "call",
     /// `profiling` or `optimizer_trace` is or was on: the server keeps the session's statements. Ends at a reset.
     Trace => "trace",

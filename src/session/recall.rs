@@ -37,11 +37,7 @@ impl Session {
     fn recall_from(&self, text: &[u8], mode: Mode, effects: &Effects, id: Option<u32>) -> Recall {
         let memory = &self.memory;
         if let Some(plain) = effects.plain {
-            return match memory.rows(plain) {
-                _ if !memory.list_moved => Recall::Backend,
-                Some(rows) => Recall::Rows(plain, rows),
-                None => Recall::Lost(LIST),
-            };
+            return self.recall_list(plain);
         }
         if effects.first_flags.any(Flags::READS_WARNINGS) && matches!(effects.first, Word::Get | Word::Show) {
             return self.recall_statement(text, mode, effects);
@@ -82,6 +78,30 @@ impl Session {
         if !statement.must_hold() {
             return self.recall_from(statement.text.bytes(), statement.text.mode(), effects, None);
         }
+        self.recall_as_it_is(effects)
+    }
+
+    /// A statement that has a name is about to be executed: what it asks was fixed when it was prepared.
+    #[must_use]
+    pub fn recall_named(&self, effects: &Effects) -> Recall {
+        match effects.plain {
+            _ if !effects.may(Flags::READS_DIAGNOSTICS) => Recall::Backend,
+            Some(plain) => self.recall_list(plain),
+            None => self.recall_as_it_is(effects),
+        }
+    }
+
+    /// The list of warnings.
+    fn recall_list(&self, plain: Plain) -> Recall {
+        match self.memory.rows(plain) {
+            _ if !self.memory.list_moved => Recall::Backend,
+            Some(rows) => Recall::Rows(plain, rows),
+            None => Recall::Lost(LIST),
+        }
+    }
+
+    /// A question that cannot be put in other words.
+    fn recall_as_it_is(&self, effects: &Effects) -> Recall {
         let memory = &self.memory;
         if memory.count_moved && effects.may(Flags::READS_ROW_COUNT) {
             Recall::Lost(Question::RowCount.text())

@@ -42,6 +42,13 @@ impl Session {
         self.warned = true;
     }
 
+    /// The error that ended the statement is not on the backend's list of warnings; to be told after
+    /// [`Session::observe_err`].
+    pub fn observe_error_elsewhere(&mut self, code: u16, message: &[u8]) {
+        self.memory.refused_anew(row(code, message), true);
+        self.warned = false;
+    }
+
     /// RESIGNAL outside of a handler: on both servers its error is added to the list.
     pub(super) fn resignals(&self, code: u16) -> bool {
         code == NO_HANDLER && self.turn.runs_statement() && !self.turn.flags.any(Flags::RUNS_UNSEEN)

@@ -191,9 +191,14 @@ impl Session {
     /// What executing this statement may do now.
     #[must_use]
     pub fn effects_of(&self, statement: &Statement) -> Effects {
-        let mut effects = *statement.text.effects();
+        self.adapted(&statement.text, &statement.state)
+    }
+
+    /// What a text does that meant this when it was prepared.
+    pub(super) fn adapted(&self, text: &Text, state: &State) -> Effects {
+        let mut effects = *text.effects();
         // Names in it mean something in the schema, and in the spelling, that it was prepared in.
-        if statement.state.schema() != self.state.schema() || statement.text.mode() != self.mode() {
+        if state.schema() != self.state.schema() || text.mode() != self.mode() {
             (effects.name, effects.locking) = (None, None);
         }
         effects

@@ -2,7 +2,7 @@
 
 use super::memory::{About, Found};
 use super::variables::{TRACKERS, linked};
-use super::{Ask, Followup, PinReason, PinSet, Rare, Rows, Session};
+use super::{Ask, Deed, Followup, PinReason, PinSet, Rare, Rows, Session};
 use crate::protocol::command::Command;
 use crate::sql::{Effects, Flags, Locking, Names, Plain, Word};
 
@@ -34,6 +34,12 @@ pub(super) struct Turn {
     pub surprised: bool,
     /// What is called does not exist: nothing ran, unless something that was called says so.
     pub missing: bool,
+    /// The server could not read the text, or a text in it.
+    pub unread: bool,
+    /// What it does to a statement that has a name.
+    pub deed: Option<Box<Deed>>,
+    /// The same, where that is not known: the flags of its text.
+    pub odd: Flags,
     /// Pins as they were before.
     pub before: PinSet,
 }
@@ -57,6 +63,9 @@ impl Default for Turn {
             cursor: None,
             surprised: false,
             missing: false,
+            unread: false,
+            deed: None,
+            odd: Flags::NONE,
             before: PinSet::EMPTY,
         }
     }
@@ -94,7 +103,6 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::LOCK_INSTANCE, PinReason::InstanceLock),
     (Flags::BACKUP_BEGIN, PinReason::BackupStage),
     (Flags::HANDLER_OPEN, PinReason::Handler),
-    (Flags::PREPARE, PinReason::TextPrepare),
     (Flags::XA_START.and(Flags::XA_END).and(Flags::XA_PREPARE), PinReason::Xa),
     (Flags::SET_ROLE, PinReason::Role),
     (Flags::SET_RESOURCE_GROUP, PinReason::ResourceGroup),
@@ -129,7 +137,8 @@ impl Session {
     ///
     /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text, and of the statement that is executed.
     pub fn begin(&mut self, command: Command, effects: Effects) {
-        self.turn = Turn { open: true, command, before: self.pins, ..Turn::default() };
+        let deed = self.take_deed();
+        self.turn = Turn { open: true, command, before: self.pins, deed, ..Turn::default() };
         // Among its bits are FLUSH TABLES WITH READ LOCK.
         if command == Command::Refresh {
             self.pins.insert(PinReason::GlobalReadLock);
@@ -161,6 +170,7 @@ impl Session {
                 self.pins.insert(*reason);
             }
         }
+        self.begin_naming(effects);
         self.note_user_variables(effects);
         if effects.unreported.overflowed() {
             self.pins.insert(PinReason::Unexplained);
@@ -189,6 +199,7 @@ impl Session {
     pub fn observe_err(&mut self, code: u16) {
         self.turn.failed = true;
         self.turn.missing = matches!(code, NO_ROUTINE | NO_FUNCTION) && self.turn.oks == 0;
+        self.turn.unread = code == PARSE_ERROR;
         if !self.turn.runs_statement() && self.turn.command != Command::StmtPrepare {
             return;
         }
@@ -209,8 +220,12 @@ impl Session {
         if self.turn.runs_statement() {
             self.suspect_transaction();
         }
-        let may_insert = !matches!(self.turn.first, Word::Select | Word::Set | Word::Show);
-        if self.turn.runs_statement() && (may_insert || self.turn.flags.any(Flags::SETS_LAST_INSERT_ID)) {
+        let may_insert = !matches!(
+            self.turn.first,
+            Word::Select | Word::Set | Word::Show | Word::Prepare | Word::Execute | Word::Deallocate
+        );
+        let sets = Flags::SETS_LAST_INSERT_ID | Flags::RUNS_UNSEEN;
+        if self.turn.runs_statement() && (may_insert || self.turn.flags.any(sets)) {
             // A failed insert may have generated an id.
             self.last_insert_id = None;
         }
@@ -310,6 +325,7 @@ impl Session {
     }
 
     fn close_turn(&mut self) {
+        self.end_naming();
         self.end_counted();
         self.end_plain();
         self.end_unseen();
@@ -339,7 +355,8 @@ impl Session {
                 && rare.asks.is_empty()
                 && rare.doubtful.is_empty()
                 && rare.unseen.is_none()
-                && [&rare.prepared, &rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
+                && rare.names.is_empty()
+                && [&rare.locks, &rare.tables, &rare.handlers].iter().all(|tally| tally.is_empty()))
         };
         if !self.rare.as_deref().is_some_and(in_use) {
             self.rare = None;

@@ -165,6 +165,18 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// What is in this set and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Whether every flag of `other` is set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {

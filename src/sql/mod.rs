@@ -24,6 +24,7 @@ mod flags;
 mod kill;
 mod lexer;
 mod mentions;
+mod named;
 mod names;
 mod reword;
 mod rules;
@@ -42,6 +43,7 @@ pub use flags::Flags;
 pub use kill::{Whom, kill_whom};
 pub use lexer::{Lexer, effects, fuzz};
 pub use mentions::{Mention, Mentions, is_lasting_name};
+pub use named::{Literal, Naming, naming};
 pub use reword::{Question, Reworded, reword};
 pub use word::Word;
 

@@ -23,6 +23,7 @@ mod kills;
 mod leaks;
 mod limits;
 mod login;
+mod named;
 mod openings;
 mod outages;
 mod packets;

@@ -2,6 +2,7 @@
 
 mod asks;
 mod diagnostics;
+mod named;
 mod pins;
 mod restores;
 mod statements;
@@ -171,7 +172,7 @@ impl Stage {
 
     /// Plays a COM_QUERY, whose turn is expected to end without a question.
     fn query(&mut self, text: &str, replies: &[Reply]) -> &mut Self {
-        let effects = self.effects(text);
+        let effects = self.spoken(text);
         self.command(Command::Query, effects, replies);
         assert_eq!(self.session.end(), Followup::None, "after {text}");
         self

@@ -39,7 +39,8 @@ fn state_changes_that_are_explained_do_not_pin_for_themselves() {
         ("SET @a = 1", &[][..]),
         ("CREATE TEMPORARY TABLE t (a INT)", &["temporary_table"]),
         ("DROP TEMPORARY TABLE IF EXISTS nosuch", &[]),
-        ("PREPARE s FROM 'SELECT 1'", &["text_prepare"]),
+        ("PREPARE s FROM 'SELECT 1'", &[]),
+        ("PREPARE s FROM @a", &["text_prepare"]),
         ("SET ROLE NONE", &["role"]),
         ("CALL p()", &["call"]),
         ("ALTER TABLE t ADD b INT", &["unexplained"]),
@@ -179,8 +180,6 @@ fn what_the_same_kind_of_statement_ends() {
         ("BACKUP STAGE START", "backup_stage", "BACKUP STAGE END"),
         ("BACKUP LOCK t", "backup_stage", "BACKUP UNLOCK"),
         ("HANDLER t OPEN", "handler", "HANDLER t CLOSE"),
-        ("PREPARE s FROM 'x'", "text_prepare", "DEALLOCATE PREPARE s"),
-        ("PREPARE s FROM 'x'", "text_prepare", "DROP PREPARE `s`"),
         ("CREATE TEMPORARY TABLE t (a INT)", "temporary_table", "DROP TABLE t"),
         ("CREATE TEMPORARY TABLE t (a INT)", "temporary_table", "DROP TEMPORARY TABLE IF EXISTS t"),
         ("SELECT GET_LOCK('a', 1)", "user_lock", "DO RELEASE_LOCK('a')"),
@@ -271,8 +270,8 @@ fn several_things_of_one_kind() {
         stage.query("SELECT RELEASE_LOCK('b')", &[rows(1)]).pinned(&["user_lock"]);
         stage.query("SELECT RELEASE_LOCK('a')", &[rows(1)]).pinned(&[]);
         // A name prepared twice is one.
-        stage.query("PREPARE a FROM 'x'", &[ok()]).query("PREPARE a FROM 'y'", &[ok()]);
-        stage.query("PREPARE b FROM 'x'", &[ok()]).query("DEALLOCATE PREPARE a", &[ok()]).pinned(&["text_prepare"]);
+        stage.query("PREPARE a FROM @x", &[ok()]).query("PREPARE a FROM @y", &[ok()]);
+        stage.query("PREPARE b FROM @x", &[ok()]).query("DEALLOCATE PREPARE a", &[ok()]).pinned(&["text_prepare"]);
         stage.query("DEALLOCATE PREPARE b", &[ok()]).pinned(&[]);
         // Tables are of a schema.
         stage.query("CREATE TEMPORARY TABLE t (a INT)", &[ok().state()]);

@@ -135,6 +135,9 @@ pub(super) fn text_prepare(a: &mut Author) {
             "CONCAT('SELECT ', '7')",
             "'SELECT @a, @b, LAST_INSERT_ID()'",
             "'UPDATE {s}.t{c} SET n = n + 1 WHERE id < 3'",
+            "'SELECT CAST(\\'x\\' AS SIGNED), CONNECTION_ID() > 0'",
+            "'DO GET_LOCK(\\'{s}.named\\', 0), RELEASE_LOCK(\\'{s}.named\\')'",
+            "'SHOW WARNINGS'",
         ]);
         a.query(&format!("PREPARE {name} FROM {text}"));
     }
@@ -150,6 +153,9 @@ pub(super) fn text_prepare(a: &mut Author) {
         "EXECUTE r",
         "EXECUTE P",
         "EXECUTE IMMEDIATE 'SELECT 5'",
+        "EXECUTE IMMEDIATE 'SELECT ?, ROW_COUNT()' USING @x",
+        "EXECUTE IMMEDIATE 'SET @z = 3'",
+        "DEALLOCATE PREPARE Q",
         "SELECT ROW_COUNT()",
         "SELECT 1",
         "SHOW WARNINGS",
