@@ -349,7 +349,7 @@ impl Connector {
         let before = before.as_ref().map(|facts| facts.settings.clone());
         self.facts.store(Some(Arc::new(ServerFacts {
             version: greeting.version.clone(),
-            capabilities: greeting.capabilities,
+            capabilities: greeting.held(),
             collation: greeting.collation,
             status: greeting.status,
             mariadb: greeting.is_mariadb(),

@@ -134,7 +134,7 @@ impl Client {
     /// Whether the command names a user variable that this session never had, on a backend where others have been: then
     /// only a reset makes sure that it finds nothing of theirs.
     fn must_be_clean(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> bool {
-        if !matches!(command, Command::Query | Command::StmtPrepare | Command::StmtExecute) {
+        if command != Command::StmtPrepare && !command.runs_statement() {
             return false;
         }
         let of_others = lease.state.user_variables.as_deref();

@@ -23,12 +23,12 @@ impl Client {
             Command::ProcessKill => self.process_kill().await,
             Command::Query => self.text().await,
             Command::StmtPrepare => Box::pin(self.prepare()).await,
-            Command::StmtExecute => self.execute().await,
+            Command::StmtExecute => self.execute(command).await,
             Command::StmtSendLongData => Box::pin(self.long_data()).await,
             Command::StmtFetch => Box::pin(self.fetch()).await,
             Command::StmtReset => Box::pin(self.reset_statement()).await,
             Command::StmtClose => self.close_statement().await,
-            Command::StmtBulkExecute => self.refuse_here(&self.no_bulk_execute()).await,
+            Command::StmtBulkExecute => self.bulk_execute().await,
             Command::Unknown(_)
             | Command::Sleep
             | Command::Connect

@@ -1,4 +1,4 @@
-//! COM_STMT_EXECUTE: finding the backend's statement for the client's, and its parameters' types.
+//! COM_STMT_EXECUTE and MariaDB's COM_STMT_BULK_EXECUTE: finding the backend's statement for the client's, and its parameters' types.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use super::serve::Client;
 use super::turn::{Next, Task};
 use crate::backend::Wanted;
 use crate::pool::{Lease, Server};
+use crate::protocol::capability::BULK_OPERATIONS;
 use crate::protocol::command::Command;
 use crate::protocol::frame::HEADER;
 use crate::protocol::packet::execute::{Execute, Types};
@@ -38,14 +39,22 @@ struct Plan {
 }
 
 impl Client {
-    /// COM_STMT_EXECUTE
-    pub(super) async fn execute(&mut self) -> Next {
-        let mut plan = match Box::pin(self.plan_execute()).await {
+    /// COM_STMT_BULK_EXECUTE
+    pub(super) async fn bulk_execute(&mut self) -> Next {
+        if !self.guest.capabilities.contains(BULK_OPERATIONS) {
+            return self.refuse_here(&self.no_bulk_execute()).await;
+        }
+        self.execute(Command::StmtBulkExecute).await
+    }
+
+    /// COM_STMT_EXECUTE, or its relative.
+    pub(super) async fn execute(&mut self, command: Command) -> Next {
+        let mut plan = match Box::pin(self.plan_execute(command)).await {
             Ok(plan) => plan,
             Err(next) => return next,
         };
         let effects = plan.task.effects.as_ref();
-        let (mut lease, mut prefix) = match self.restored(Command::StmtExecute, effects).await {
+        let (mut lease, mut prefix) = match self.restored(command, effects).await {
             Ok(ready) => ready,
             Err(next) => return next,
         };
@@ -65,6 +74,8 @@ impl Client {
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
         let mut instead = None;
         match recall {
+            // The server has words of its own for a SHOW that is to run many times.
+            Some(Recall::Rows(..)) if command == Command::StmtBulkExecute => {}
             Some(Recall::Rows(plain, rows)) if !plan.wanted.cursor() => instead = Some((plain, rows)),
             Some(Recall::Rows(..)) => return Box::pin(self.refuse(lease, "the list of warnings")).await,
             Some(Recall::Text(text)) => {
@@ -113,12 +124,16 @@ impl Client {
     }
 
     /// Everything that can be known before there is a backend.
-    async fn plan_execute(&mut self) -> Result<Box<Plan>, Next> {
-        let id = self.known_statement(Command::StmtExecute).await?;
+    async fn plan_execute(&mut self, command: Command) -> Result<Box<Plan>, Next> {
+        let id = self.known_statement(command).await?;
         let params = self.session.statement(id).map_or(0, |statement| statement.params);
         self.read_front(Execute::longest_front(params)).await?;
         let Some(statement) = self.session.statement(id) else { return Err(self.unknown_command_argument().await) };
-        let Some(execute) = Execute::parse(self.argument(), params) else {
+        let execute = match command {
+            Command::StmtBulkExecute => Execute::parse_bulk(self.argument(), params),
+            _ => Execute::parse(self.argument(), params),
+        };
+        let Some(execute) = execute else {
             return Err(self.unknown_command_argument().await);
         };
         let state = self.session.state();
@@ -143,7 +158,7 @@ impl Client {
         }
         let effects = self.session.effects_of(&statement);
         let wanted = Wanted::new(&statement, cursor);
-        let task = Task::new(Command::StmtExecute, Some(effects));
+        let task = Task::new(command, Some(effects));
         Ok(Box::new(Plan { id, statement, wanted, task, kept }))
     }
 
@@ -178,7 +193,7 @@ impl Client {
         let known = lease.prepared.bound(there, &wanted);
         match (kept, &statement.bound) {
             (Some(len), Some(bound)) if !known.is_some_and(|known| Arc::ptr_eq(known, bound) || known.means(bound)) => {
-                task.front = self.front_with_types(len, there, bound);
+                task.front = self.front_with_types(task.command, len, there, bound);
             }
             (None, Some(bound)) => {
                 // One object for all clients that bind the same.
@@ -194,11 +209,12 @@ impl Client {
     }
 
     /// The execute's front with the types in it that the client has sent before.
-    fn front_with_types(&self, len: usize, there: u32, bound: &Bound) -> Option<Front> {
-        let mut bytes = vec![Command::StmtExecute.byte()];
+    fn front_with_types(&self, command: Command, len: usize, there: u32, bound: &Bound) -> Option<Front> {
+        let mut bytes = vec![command.byte()];
         bytes.extend_from_slice(self.argument().get(..len)?);
-        bytes.get_mut(1..)?.get_mut(Execute::ID_AT)?.copy_from_slice(&there.to_le_bytes());
-        *bytes.last_mut()? = 1;
+        let front = bytes.get_mut(1..)?;
+        front.get_mut(Execute::ID_AT)?.copy_from_slice(&there.to_le_bytes());
+        Execute::announce_types(front, command == Command::StmtBulkExecute);
         bytes.extend_from_slice(bound.types());
         Some(Front { skip: 1 + len, bytes })
     }
@@ -217,13 +233,14 @@ impl Client {
         let &Serving { id, there, ref wanted } = serving;
         let Some(statement) = self.session.statement(id).cloned() else { return false };
         let begun = self.error != 0 && !NOT_BEGUN.contains(&self.error);
-        if command == Command::StmtExecute && statement.long_data && begun {
+        let executes = matches!(command, Command::StmtExecute | Command::StmtBulkExecute);
+        if executes && statement.long_data && begun {
             return true;
         }
         let saw = self.session.saw_cursor();
         let (mut long_data, mut cursor) = (statement.long_data, statement.cursor);
         match command {
-            Command::StmtExecute => {
+            Command::StmtExecute | Command::StmtBulkExecute => {
                 let bound = statement.bound.clone().filter(|_| self.error == 0);
                 lease.prepared.bind(there, wanted, bound);
                 cursor = self.error == 0 && saw == Some(true);

@@ -157,9 +157,7 @@ async fn facts(door: &Door) -> Result<Arc<ServerFacts>, Fault> {
 
 /// The server's own greeting, minus what cannot be carried.
 pub(super) fn greeting(door: &Door, facts: &ServerFacts, connection_id: u32) -> Greeting {
-    let mut capabilities = facts.capabilities - NEVER_OFFERED;
-    // On MariaDB this bit is off in the greeting to say that extended capabilities follow: none are offered.
-    capabilities |= CapabilityFlags::CLIENT_LONG_PASSWORD;
+    let capabilities = (facts.capabilities - NEVER_OFFERED) | CapabilityFlags::CLIENT_LONG_PASSWORD;
     let native = facts.mariadb && !door.users.is_passthrough();
     Greeting {
         version: facts.version.clone(),

@@ -142,7 +142,7 @@ impl Client {
             lease.discard(CloseReason::Lost);
             return ControlFlow::Break(Goodbye::Quit);
         }
-        if matches!(command, Command::Query | Command::StmtExecute) {
+        if command.runs_statement() {
             self.moved = false;
         }
         if !lease.tracks() {
@@ -197,7 +197,7 @@ impl Client {
             effects.statements == 1 && (reads || writes) && !effects.may(changes)
         };
         let shared = match command {
-            Command::Query | Command::StmtExecute => effects.is_some_and(harmless),
+            command if command.runs_statement() => effects.is_some_and(harmless),
             Command::InitDb | Command::SetOption => false,
             _ => true,
         };

@@ -78,7 +78,7 @@ impl<'a> Watch<'a> {
     }
 
     fn note(&mut self, effects: Option<&Effects>) {
-        let runs = matches!(self.command, Command::Query | Command::StmtExecute);
+        let runs = self.command.runs_statement();
         let sets_globals = runs && effects.is_some_and(|effects| effects.may(Flags::SET_GLOBAL));
         self.changing = sets_globals.then(|| self.door.connector.changing());
         self.changes_accounts = runs && effects.is_some_and(|effects| effects.may(Flags::CHANGES_ACCOUNTS));

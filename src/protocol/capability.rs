@@ -5,26 +5,60 @@
 
 pub use mysql_common::constants::{CapabilityFlags, StatusFlags};
 
+/// MariaDB's `MARIADB_CLIENT_STMT_BULK_OPERATIONS`: COM_STMT_BULK_EXECUTE may be used.
+///
+/// MariaDB's flags beyond the 32 bits of old are held, as far as they are carried, in two of these that never leave a
+/// client library: see [`held`].
+pub const BULK_OPERATIONS: CapabilityFlags = CapabilityFlags::CLIENT_SSL_VERIFY_SERVER_CERT;
+
+/// MariaDB's `MARIADB_CLIENT_EXTENDED_METADATA`: column definitions name types that are stored as others (JSON, POINT).
+/// Held like [`BULK_OPERATIONS`].
+pub const EXTENDED_METADATA: CapabilityFlags = CapabilityFlags::CLIENT_REMEMBER_OPTIONS;
+
+/// Where the wire has them, among bits 32 and up.
+const EXTENDED: [(CapabilityFlags, u32); 2] = [(BULK_OPERATIONS, 1 << 2), (EXTENDED_METADATA, 1 << 3)];
+
+/// The flags of a greeting or a response as they are held here. `extended` are MariaDB's from bit 32 on.
+#[must_use]
+pub fn held(flags: CapabilityFlags, extended: u32) -> CapabilityFlags {
+    EXTENDED.iter().fold(flags, |flags, (flag, bit)| if extended & bit != 0 { flags | *flag } else { flags - *flag })
+}
+
+/// The flags as the wire has them, and MariaDB's beyond. That there are such is told by leaving out
+/// `CLIENT_LONG_PASSWORD`, which is also called `CLIENT_MYSQL`.
+#[must_use]
+pub fn on_wire(held: CapabilityFlags) -> (CapabilityFlags, u32) {
+    let mut extended = 0;
+    let mut flags = held;
+    for (flag, bit) in EXTENDED {
+        if held.contains(flag) {
+            extended |= bit;
+        }
+        flags -= flag;
+    }
+    if extended != 0 {
+        flags -= CapabilityFlags::CLIENT_LONG_PASSWORD;
+    }
+    (flags, extended)
+}
+
 /// What the proxy never offers to a client: everything whose packets it does not carry.
 ///
 /// - compression (both kinds), query attributes, optional metadata, further authentication factors: other packet
 ///   layouts than the ones read here;
 /// - expired passwords: the server would lock the *backend* into a sandbox that others must not share;
-/// - progress reports, and the two flags that never leave a client library.
+/// - progress reports.
 pub const NEVER_OFFERED: CapabilityFlags = CapabilityFlags::CLIENT_COMPRESS
     .union(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM)
     .union(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
     .union(CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA)
     .union(CapabilityFlags::MULTI_FACTOR_AUTHENTICATION)
     .union(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
-    .union(CapabilityFlags::CLIENT_PROGRESS_OBSOLETE)
-    .union(CapabilityFlags::CLIENT_SSL_VERIFY_SERVER_CERT)
-    .union(CapabilityFlags::CLIENT_REMEMBER_OPTIONS);
+    .union(CapabilityFlags::CLIENT_PROGRESS_OBSOLETE);
 
 /// What every backend connection asks for, whatever the client speaks.
 ///
-/// `CLIENT_LONG_PASSWORD` is also `CLIENT_MYSQL`: with it MariaDB expects none of its extended capabilities. Its progress
-/// reports are not asked for either.
+/// MariaDB's progress reports and cached metadata are not asked for.
 pub const BACKEND_ALWAYS: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -32,7 +66,8 @@ pub const BACKEND_ALWAYS: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWOR
     .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
     .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
     .union(CapabilityFlags::CLIENT_SESSION_TRACK)
-    .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    .union(CapabilityFlags::CLIENT_DEPRECATE_EOF)
+    .union(BULK_OPERATIONS);
 
 /// Flags that change the meaning of commands or replies and cannot be switched after the handshake.
 ///
@@ -44,7 +79,8 @@ pub const CLASS_FLAGS: CapabilityFlags = CapabilityFlags::CLIENT_FOUND_ROWS
     .union(CapabilityFlags::CLIENT_IGNORE_SPACE)
     .union(CapabilityFlags::CLIENT_INTERACTIVE)
     .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
-    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS);
+    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
+    .union(EXTENDED_METADATA);
 
 /// Status flags that tell of one statement, and not of the session: servers clear them before the next command.
 pub const OF_ONE_STATEMENT: StatusFlags = StatusFlags::SERVER_MORE_RESULTS_EXISTS
@@ -67,6 +103,18 @@ mod tests {
         assert!(!NEVER_OFFERED.intersects(BACKEND_ALWAYS));
         assert!(!NEVER_OFFERED.intersects(CLASS_FLAGS));
         assert!(!BACKEND_ALWAYS.intersects(CLASS_FLAGS));
+    }
+
+    #[test]
+    fn flags_beyond_32_bits_come_back() {
+        let base = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_LONG_PASSWORD;
+        assert_eq!(on_wire(base), (base, 0));
+        assert_eq!(held(base | BULK_OPERATIONS, 0), base);
+        for extended in [4, 8, 12] {
+            let (flags, there) = on_wire(held(base, extended));
+            assert_eq!((flags, there), (CapabilityFlags::CLIENT_PROTOCOL_41, extended));
+        }
+        assert_eq!(held(base, 0x11), base);
     }
 
     #[test]

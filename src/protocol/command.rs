@@ -63,6 +63,11 @@ macro_rules! commands {
                 }
             }
 
+            /// Whether it runs a statement (or several).
+            pub fn runs_statement(self) -> bool {
+                matches!(self, Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
+            }
+
             /// What its reply looks like. Servers answer what they do not know with one ERR.
             pub fn reply(self) -> ReplyKind {
                 match self {

@@ -12,7 +12,7 @@ use crate::sql::{Flags, Plain, Window, Word};
 /// What the session remembers of its last statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// `ROW_COUNT()`
+    /// `ROW_COUNT()`; [`UNKNOWN_COUNT`] where only the backend knows.
     pub row_count: i64,
     /// `FOUND_ROWS()`
     pub found_rows: u64,
@@ -177,6 +177,10 @@ impl Memory {
         }
         self.count_moved = false;
         self.row_count = if rows.is_some() { -1 } else { i64::try_from(ok.affected_rows).unwrap_or(i64::MAX) };
+        if about.bulk && !matches!(about.first, Word::Insert | Word::Replace) {
+            // The last row's, of which the OK says nothing.
+            self.row_count = UNKNOWN_COUNT;
+        }
         self.observe_found_rows(ok, rows, about);
         if !about.leaves_list() || (ok.warnings > 0 && !about.asks_for_list()) {
             self.forget_list();
@@ -258,6 +262,9 @@ impl Memory {
     }
 }
 
+/// No number of rows.
+pub(super) const UNKNOWN_COUNT: i64 = i64::MIN;
+
 /// The statement that a reply belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
@@ -266,6 +273,8 @@ pub(super) struct About {
     pub mariadb: bool,
     /// `SHOW COUNT(*) WARNINGS`
     pub counts_list: bool,
+    /// COM_STMT_BULK_EXECUTE
+    pub bulk: bool,
 }
 
 impl About {

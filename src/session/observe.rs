@@ -57,6 +57,10 @@ impl Session {
         if rows.is_some() && self.options.mariadb && may_return && !told_insert_id {
             self.last_insert_id = None;
         }
+        // Of many rows that an id was made for, which one the OK names is not what counts.
+        if self.turn.command == Command::StmtBulkExecute && !told_insert_id {
+            self.last_insert_id = None;
+        }
         // A LOAD's OK has no insert id either, on both servers.
         let several = self.turn.command == Command::Query && self.turn.first == Word::Other;
         let may_load = several || self.turn.first == Word::Load || self.turn.flags.any(Flags::LOAD_LOCAL);

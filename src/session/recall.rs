@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::memory::Found;
+use super::memory::{Found, UNKNOWN_COUNT};
 use super::{PinReason, Rows, Session, Statement};
 use crate::sql::{self, Effects, Flags, GetDiagnostics, Item, Mode, Plain, Question, Reworded, Word};
 
@@ -53,6 +53,10 @@ impl Session {
         let lost = memory.found_moved && memory.found == Found::Lost;
         if lost && effects.first_flags.any(Flags::READS_FOUND_ROWS) {
             return Recall::Lost(Question::FoundRows.text());
+        }
+        let unknown = memory.count_moved && memory.row_count == UNKNOWN_COUNT;
+        if unknown && effects.first_flags.any(Flags::READS_ROW_COUNT) {
+            return Recall::Lost(Question::RowCount.text());
         }
         let answer = |question| match question {
             Question::RowCount => memory.count_moved.then_some(memory.row_count.into()),
@@ -169,6 +173,7 @@ impl Session {
                 None => None,
             };
             let value = match (item, condition) {
+                (Item::RowCount, _) if memory.count_moved && memory.row_count == UNKNOWN_COUNT => return None,
                 (Item::RowCount, _) if memory.count_moved => memory.row_count.to_string(),
                 (Item::RowCount, _) => "ROW_COUNT()".to_owned(),
                 (Item::Number, _) => unsigned(memory.list.as_deref().map_or(0, Vec::len)),

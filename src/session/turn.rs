@@ -74,12 +74,18 @@ impl Default for Turn {
 impl Turn {
     /// Whether a statement is run, not merely prepared or something about the connection asked.
     pub(super) fn runs_statement(&self) -> bool {
-        matches!(self.command, Command::Query | Command::StmtExecute | Command::StmtBulkExecute)
+        self.command.runs_statement()
     }
 
     /// What the memory wants to know of the statement.
     pub(super) fn about(&self, mariadb: bool) -> About {
-        About { flags: self.flags, first: self.first, mariadb, counts_list: self.counts_list }
+        About {
+            flags: self.flags,
+            first: self.first,
+            mariadb,
+            counts_list: self.counts_list,
+            bulk: self.command == Command::StmtBulkExecute,
+        }
     }
 
     pub(super) fn succeeded(&self) -> bool {
@@ -161,7 +167,7 @@ impl Session {
         // Of several statements the first says nothing about the others.
         let several = turn.command == Command::Query && effects.statements > 1;
         turn.first = if several { Word::Other } else { effects.first };
-        turn.certain = effects.is_certain() && matches!(turn.command, Command::Query | Command::StmtExecute);
+        turn.certain = effects.is_certain() && turn.command.runs_statement();
         turn.locking = effects.locking;
         turn.counts_list = matches!(effects.plain, Some(Plain::CountWarnings | Plain::CountErrors));
         turn.name = effects.name;

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::LoginError;
 use crate::protocol::auth::caching_sha2::{self, FAST_AUTH_SUCCESS, FULL_AUTHENTICATION, REQUEST_PUBLIC_KEY};
 use crate::protocol::auth::{Nonce, Plugin, Secret, native, rsa};
-use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::protocol::capability::{CapabilityFlags, StatusFlags, held};
 use crate::protocol::frame::{packet_with, write_packet};
 use crate::protocol::packet::PacketError;
 use crate::protocol::packet::auth_switch::{AuthMoreData, AuthSwitch};
@@ -121,6 +121,12 @@ impl ServerGreeting {
     #[must_use]
     pub fn capabilities64(&self) -> u64 {
         u64::from(self.extended) << 32 | u64::from(self.capabilities.bits())
+    }
+
+    /// Its flags as they are [`held`] here.
+    #[must_use]
+    pub fn held(&self) -> CapabilityFlags {
+        held(self.capabilities, self.extended)
     }
 
     /// Whether this is MariaDB, by its name or, if that is hidden, by the flag that it does not set.
@@ -259,7 +265,7 @@ impl ClientSide {
 
     /// The greeting has come: agree on capabilities, then TLS or the response.
     fn greeted(&mut self, greeting: ServerGreeting, out: &mut BytesMut) -> Result<ClientStep, LoginError> {
-        self.agreed = agree(&self.spec, greeting.capabilities)?;
+        self.agreed = agree(&self.spec, greeting.held())?;
         self.greeting = Some(greeting);
         if !self.agreed.contains(CapabilityFlags::CLIENT_SSL) {
             self.respond(out);

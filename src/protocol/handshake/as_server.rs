@@ -22,7 +22,7 @@ use super::{HandshakeError, LoginRequest, MAX_PACKET};
 use crate::protocol::auth::caching_sha2::{self, FAST_AUTH_SUCCESS, FULL_AUTHENTICATION, REQUEST_PUBLIC_KEY};
 use crate::protocol::auth::rsa::Keys;
 use crate::protocol::auth::{Nonce, Plugin, Secret, native};
-use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::protocol::capability::{CapabilityFlags, StatusFlags, on_wire};
 use crate::protocol::frame::packet_with;
 use crate::protocol::packet::auth_switch::{AuthMoreData, AuthSwitch};
 use crate::protocol::packet::change_user::ChangeUser;
@@ -149,12 +149,13 @@ impl ServerSide {
 
     /// Begins with the greeting.
     pub fn greet(&mut self, out: &mut BytesMut) {
+        let (capabilities, extended) = on_wire(self.offered());
         let packet = greeting::Greeting {
             version: &self.greeting.version,
             connection_id: self.greeting.connection_id,
             nonce: self.salt,
-            capabilities: self.offered(),
-            extended: 0,
+            capabilities,
+            extended,
             collation: self.greeting.collation,
             status: self.greeting.status,
             plugin: Some(self.greeting.plugin.name()),

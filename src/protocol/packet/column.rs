@@ -67,7 +67,10 @@ impl<'a> ColumnDefinition<'a> {
         }
     }
 
-    /// Reads a payload. What COM_FIELD_LIST appends (a default value) is ignored.
+    /// The length of what follows the strings.
+    const FIXED: usize = 12;
+
+    /// Reads a payload. What COM_FIELD_LIST appends (a default value) is ignored, if it is short.
     pub fn parse(payload: &'a [u8]) -> Result<Self, PacketError> {
         let mut reader = Reader::new(payload);
         reader.lenenc_bytes()?; // the catalog, always "def"
@@ -76,6 +79,11 @@ impl<'a> ColumnDefinition<'a> {
         let org_table = reader.lenenc_bytes()?;
         let name = reader.lenenc_bytes()?;
         let org_name = reader.lenenc_bytes()?;
+        // What MariaDB's extended metadata says of the type stands before the rest, which has always the same length.
+        let mut ahead = Reader::new(reader.rest());
+        if ahead.lenenc_bytes().is_ok() && ahead.len() > Self::FIXED {
+            reader.lenenc_bytes()?;
+        }
         let mut fixed = Reader::new(reader.lenenc_bytes()?);
         let charset = fixed.u16()?;
         let length = fixed.u32()?;
@@ -171,6 +179,24 @@ mod tests {
         assert_eq!(ColumnDefinition::parse(&[bytes, &b"\x010"[..]].concat()), Ok(expected));
         for len in 0..bytes.len() {
             assert!(ColumnDefinition::parse(&bytes[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn extended_definitions() {
+        // `SELECT j, ls FROM t` from MariaDB: a JSON column, and one whose extension is as long as the fixed part.
+        let end = b"\x0C\x3F\0\xFF\xFF\xFF\xFF\xFF\x90\0\0\0\0";
+        for (name, extension) in [("j", &b"\x06\x01\x04json"[..]), ("ls", b"\x0C\x00\x0Alinestring"), ("n", b"\0")] {
+            let mut bytes = b"\x03def\x04test\x01t\x01t".to_vec();
+            for _ in 0..2 {
+                bytes.push(name.len() as u8);
+                bytes.extend_from_slice(name.as_bytes());
+            }
+            let plain = [&bytes[..], end].concat();
+            bytes.extend_from_slice(extension);
+            bytes.extend_from_slice(end);
+            assert_eq!(ColumnDefinition::parse(&bytes), ColumnDefinition::parse(&plain), "{name}");
+            assert_eq!(ColumnDefinition::parse(&bytes).unwrap().kind, 0xFF);
         }
     }
 

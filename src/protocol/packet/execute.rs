@@ -1,15 +1,24 @@
-//! The front of COM_STMT_EXECUTE: everything before the parameters' values.
+//! The front of COM_STMT_EXECUTE, and of MariaDB's COM_STMT_BULK_EXECUTE: everything before the parameters' values.
 //!
 //! ```text
 //!  id 4 | flags 1 | iterations 4 | NULL bitmap (n + 7) / 8 | types follow? 1 | types 2 n | values
 //!                                 `------------ only with n > 0 parameters -----------'
+//!  id 4 | flags 2, 128: types follow | types 2 n | rows of values, each behind a byte that tells NULL and such
 //! ```
-//! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html>.
+//! See <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html> and
+//! <https://mariadb.com/kb/en/com_stmt_bulk_execute/>.
 
 use std::ops::Range;
 
 /// Where the NULL bitmap starts, behind the command's code.
 const BITMAP_AT: usize = 9;
+
+/// Where a bulk execute's flags are, and how long its front is without types.
+const BULK_FLAGS_AT: usize = 4;
+const BULK_FRONT: usize = 6;
+
+/// STMT_BULK_FLAG_CLIENT_SEND_TYPES
+const BULK_TYPES: u8 = 128;
 
 /// The front of an execute, behind the command's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +56,33 @@ impl<'a> Execute<'a> {
         let id = u32::from_le_bytes(*argument.first_chunk()?);
         let flags = argument.get(4).copied().unwrap_or_default();
         Some(Self { id, cursor: flags & 1 != 0, types: Self::types(argument, params) })
+    }
+
+    /// The same of a bulk execute.
+    pub fn parse_bulk(argument: &'a [u8], params: u16) -> Option<Self> {
+        let id = u32::from_le_bytes(*argument.first_chunk()?);
+        let types = match argument.get(BULK_FLAGS_AT) {
+            None => Types::Malformed,
+            Some(_) if argument.len() < BULK_FRONT => Types::Malformed,
+            Some(flags) if flags & BULK_TYPES == 0 => Types::Kept { front: BULK_FRONT },
+            Some(_) => {
+                let types = argument.get(BULK_FRONT..BULK_FRONT + 2 * usize::from(params));
+                types.map_or(Types::Malformed, Types::Sent)
+            }
+        };
+        let types = if params == 0 { Types::None } else { types };
+        Some(Self { id, cursor: false, types })
+    }
+
+    /// Says at the end of a front without types, behind the command's code, that they follow.
+    pub fn announce_types(front: &mut [u8], bulk: bool) {
+        if bulk {
+            if let Some(flags) = front.get_mut(BULK_FLAGS_AT) {
+                *flags |= BULK_TYPES;
+            }
+        } else if let Some(last) = front.last_mut() {
+            *last = 1;
+        }
     }
 
     fn types(argument: &'a [u8], params: u16) -> Types<'a> {
@@ -95,6 +131,11 @@ mod tests {
             assert_eq!(execute, Execute { id: 7, cursor: true, types: wanted }, "{params} {rest:?}");
             assert!(bytes.len() <= Execute::longest_front(params) + 6);
         }
+        let bulk = |rest: &'static [u8], params| Execute::parse_bulk(rest, params).map(|it| it.types);
+        assert_eq!(bulk(b"\x07\0\0\0\x80\0\x03\0\xfd\0\0row", 2), Some(Types::Sent(b"\x03\0\xfd\0")));
+        assert_eq!(bulk(b"\x07\0\0\0\x80\0\x03\0\xfd", 2), Some(Types::Malformed));
+        assert_eq!(bulk(b"\x07\0\0\0\0\0row", 2), Some(Types::Kept { front: 6 }));
+        assert_eq!((bulk(b"\x07\0\0\0\0", 1), bulk(b"\x07\0\0", 1)), (Some(Types::Malformed), None));
         assert_eq!(Execute::parse(b"\x01\0\0", 0), None);
         let short = Execute::parse(b"\x01\0\0\0", 0).unwrap();
         assert_eq!(short, Execute { id: 1, cursor: false, types: Types::None });

@@ -4,7 +4,8 @@
 //!  4  capabilities      n  user, zero                            n  schema, zero   if CLIENT_CONNECT_WITH_DB
 //!  4  largest packet    n  reply: length-encoded if              n  plugin, zero   if CLIENT_PLUGIN_AUTH
 //!  1  collation            CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, n  attributes     if CLIENT_CONNECT_ATTRS
-//! 23  zeros                else one byte of length
+//! 19  zeros                else one byte of length
+//!  4  MariaDB's extended capabilities if CLIENT_LONG_PASSWORD is off, else zeros
 //! ```
 //!
 //! SSLRequest is the left column alone. See
@@ -13,7 +14,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::PacketError;
-use crate::protocol::capability::CapabilityFlags;
+use crate::protocol::capability::{CapabilityFlags, held, on_wire};
 use crate::protocol::wire::{Reader, WireError, put_lenenc_bytes, put_nul_bytes};
 
 /// The capabilities that start every packet a client answers the greeting with.
@@ -25,7 +26,7 @@ pub fn capabilities(payload: &[u8]) -> Option<CapabilityFlags> {
 /// The packet's fixed part; alone, it is a request for TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslRequest {
-    /// What the client can do and wants, CLIENT_SSL among it.
+    /// What the client can do and wants, CLIENT_SSL among it; MariaDB's extended flags as [`held`] here.
     pub capabilities: CapabilityFlags,
     /// The largest packet the client takes.
     pub max_packet: u32,
@@ -36,23 +37,27 @@ pub struct SslRequest {
 impl SslRequest {
     /// Its length.
     pub const LEN: usize = 32;
-    /// The zeros at its end; MariaDB's clients use the last four when CLIENT_LONG_PASSWORD is not set, but only towards a
-    /// server that left it out too.
-    const FILLER: usize = 23;
+    /// The zeros at its end, before MariaDB's extended capabilities.
+    const FILLER: usize = 19;
 
     fn parse(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let capabilities = CapabilityFlags::from_bits_retain(reader.u32()?);
         let (max_packet, collation) = (reader.u32()?, reader.u8()?);
         reader.bytes(Self::FILLER)?;
+        let extended = reader.u32()?;
+        let has_them = !capabilities.contains(CapabilityFlags::CLIENT_LONG_PASSWORD);
+        let capabilities = held(capabilities, if has_them { extended } else { 0 });
         Ok(Self { capabilities, max_packet, collation })
     }
 
     /// Appends the payload.
     pub fn encode(&self, out: &mut BytesMut) {
-        out.put_u32_le(self.capabilities.bits());
+        let (flags, extended) = on_wire(self.capabilities);
+        out.put_u32_le(flags.bits());
         out.put_u32_le(self.max_packet);
         out.put_u8(self.collation);
         out.put_bytes(0, Self::FILLER);
+        out.put_u32_le(extended);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Where a [`Twin`] is used, every packet is compared with a direct connection, and somebody else uses the only backend
 //! in between.
 
+mod bulk;
 mod held;
 mod lost;
 mod many;

@@ -107,6 +107,7 @@ impl Twin {
     fn named(&self, command: Command, argument: &[u8]) -> (Option<(u32, u32)>, Vec<u8>) {
         let about = [
             Command::StmtExecute,
+            Command::StmtBulkExecute,
             Command::StmtFetch,
             Command::StmtReset,
             Command::StmtClose,
