@@ -176,6 +176,17 @@ impl Prepared {
         self.share(Entry { id, text, state, cursor, kinds, bound: None, spoilt: false, used: 0 });
     }
 
+    /// The server has prepared this because a client asked for it. Those that it had of the same text are from before:
+    /// of one whose table has changed since, it would say so to whoever has prepared it after that.
+    pub fn insert_anew(&mut self, id: u32, wanted: &Wanted) {
+        for old in self.shared.remove(&wanted.key()).unwrap_or_default() {
+            self.count -= 1;
+            self.bytes -= old.text.bytes().len();
+            self.close(old.id);
+        }
+        self.insert(id, wanted);
+    }
+
     /// The server has prepared this for one session only.
     pub fn insert_held(&mut self, id: u32, wanted: &Wanted) {
         self.insert(id, wanted);
@@ -371,6 +382,17 @@ mod tests {
         let cursor = Wanted { cursor: true, ..long.clone() };
         assert_eq!(t.execute(&cursor), 3, "still as it was prepared");
         assert_eq!((t.execute(&long), t.execute(&fresh), t.execute(&cursor), t.prepared.len()), (1, 4, 3, 4));
+    }
+
+    #[test]
+    fn what_a_client_has_prepared_takes_the_place_of_older_ones() {
+        let mut t = Stage::new(9);
+        let (fresh, long) = (t.text("SELECT ?"), t.bound("SELECT ?", &LONG));
+        let (text, other) = (t.bound("SELECT ?", &TEXT), t.text("SELECT 2"));
+        assert_eq!([&long, &text, &other].map(|wanted| t.execute(wanted)), [1, 2, 3]);
+        t.prepared.insert_anew(4, &fresh);
+        assert_eq!((t.closed(), t.prepared.len()), (vec![1, 2], 2));
+        assert_eq!([&long, &other].map(|wanted| t.execute(wanted)), [4, 3]);
     }
 
     #[test]

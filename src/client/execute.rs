@@ -12,7 +12,7 @@ use crate::protocol::frame::HEADER;
 use crate::protocol::packet::execute::{Execute, Types};
 use crate::relay::{Front, Traffic};
 use crate::session::{Bound, Recall, Statement};
-use crate::sql::{self, Effects, Flags};
+use crate::sql::{self, Effects, Flags, Kill, Whom, kill_whom};
 
 /// A command about a prepared statement that a backend answers.
 #[derive(Debug)]
@@ -53,6 +53,9 @@ impl Client {
             Ok(plan) => plan,
             Err(next) => return next,
         };
+        if let Some((kill, id)) = self.kill_of(&plan) {
+            return Box::pin(self.kill_number(kill, id)).await;
+        }
         let effects = plan.task.effects.as_ref();
         let (mut lease, mut prefix) = match self.restored(command, effects).await {
             Ok(ready) => ready,
@@ -106,6 +109,20 @@ impl Client {
         let Plan { id, statement, wanted, mut task, kept } = *plan;
         self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));
         self.run(lease, &mut task).await
+    }
+
+    /// Whom the execute kills, if it does: a client's number is none that the server knows.
+    fn kill_of(&self, plan: &Plan) -> Option<(Kill, u64)> {
+        let kill = plan.task.effects.as_ref()?.kill.filter(|_| self.is_whole())?;
+        let parameter = || {
+            let Whom::Thread(expression) = kill_whom(plan.statement.text.bytes(), plan.statement.text.mode()) else {
+                return None;
+            };
+            let types = plan.statement.bound.as_ref().map(|bound| bound.types());
+            let is_parameter = expression.trim_ascii() == b"?" && plan.statement.params == 1;
+            if is_parameter { Execute::only_number(self.argument(), types) } else { None }
+        };
+        Some((kill, kill.id.or_else(parameter)?))
     }
 
     /// The backend's statement behind a cursor may be of another text, with an answer in it that is the past by now.

@@ -62,6 +62,10 @@ impl Client {
             None => Spoken { need: Need::All, ..Spoken::default() },
             Some(Naming::Prepare { name, bare, literal }) => {
                 let named = literal.and_then(|literal| self.foresee_name(&name, &literal));
+                if let (Some(named), Some(effects)) = (&named, &mut task.effects) {
+                    // MySQL looks at them now.
+                    effects.mentions.join(&named.text.effects().mentions);
+                }
                 Spoken { deed: Some(Deed::Prepare { name, bare, named }), ..Spoken::default() }
             }
             Some(Naming::Deallocate(name)) => {

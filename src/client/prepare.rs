@@ -21,7 +21,7 @@ use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::prepare::PrepareOk;
 use crate::relay::{self, Aside, Broken, Channel, Traffic};
 use crate::session::{BackendState, Plan, Recall, Statement, Text, meaning, plan, to_prepare_in};
-use crate::sql::{self, Effects, Flags};
+use crate::sql::{self, Effects};
 
 /// A longer text is not kept: its statement stays where it was prepared.
 pub(super) const MAX_TEXT: usize = 64 << 10;
@@ -66,8 +66,8 @@ impl Client {
             _ => self.door.texts.intern(self.argument(), mode, effects),
         };
         let state = meaning(&self.door.interner, self.session.state());
-        // MySQL fixes the type of a user variable when the text is prepared.
-        let private = !mode.mariadb && effects.may(Flags::USER_VARIABLE);
+        // MySQL fixes the type of a user variable that is read when the text is prepared.
+        let private = !mode.mariadb && effects.reads_user_variables();
         let key = remember::key(&self.class, &text, &state);
         let wanted = Wanted::fresh(text, state);
         if !private && let Some(answer) = self.recall(&key) {
@@ -145,7 +145,7 @@ impl Client {
                     lease.prepared.insert_held(ok.statement_id, &wanted);
                     (statement.private, statement.held) = (true, Some(ok.statement_id));
                 } else {
-                    lease.prepared.insert(ok.statement_id, &wanted);
+                    lease.prepared.insert_anew(ok.statement_id, &wanted);
                 }
                 self.add_statement(id, statement);
                 reply::prepared(&mut out, &raw, id, self.guest.capabilities, self.status);

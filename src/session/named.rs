@@ -179,8 +179,7 @@ impl Session {
     /// Whether this statement cannot be prepared on another backend.
     fn must_stay(&self, named: &Named) -> bool {
         let effects = named.text.effects();
-        let reads = || effects.mentions.overflowed() || effects.mentions.iter().any(|mention| mention.is_read);
-        let fixed = !self.options.mariadb && reads();
+        let fixed = !self.options.mariadb && effects.reads_user_variables();
         fixed || effects.may(Flags::READS_DIAGNOSTICS)
     }
 

@@ -35,6 +35,12 @@ impl Effects {
         self.flags.any(flags)
     }
 
+    /// Whether the value may matter that a user variable has before the text.
+    #[must_use]
+    pub fn reads_user_variables(&self) -> bool {
+        self.mentions.overflowed() || self.mentions.iter().any(|mention| mention.is_read)
+    }
+
     /// Whether the text is one statement, all of which the server runs: only then may success end a pin.
     #[must_use]
     pub const fn is_certain(&self) -> bool {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
 
+use crate::prepared::{Param, execute, execution, long, text};
 use crate::support::{Kind, Login, Packets, Setup, Wire, on_both, one_backend, own_backends};
 
 /// How often a kill races with the end of a statement.
@@ -17,6 +18,8 @@ on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
     killer.query("BEGIN").await.expect_ok();
     let mut victim = t.client().await;
     let id = victim.id;
+    // In every other round it executes a prepared statement.
+    let prepared = victim.prepare("SELECT SLEEP(0.0009), 'mine'").await;
     let bystanders = bystanders(&t, 3);
     let mut interrupted = 0;
     // On a busy machine a kill takes longer than that to arrive.
@@ -26,7 +29,11 @@ on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
             seconds *= 3.0;
         }
         let statement = async {
-            let reply = victim.query(&format!("SELECT SLEEP({seconds}), 'mine'")).await;
+            let reply = if round % 2 == 0 {
+                victim.query(&format!("SELECT SLEEP({seconds}), 'mine'")).await
+            } else {
+                execute(&mut victim, prepared, &[]).await
+            };
             let again = victim.query("SELECT 'mine'").await;
             (reply, again)
         };
@@ -40,9 +47,13 @@ on_both!(a_late_kill_never_hits_the_next_client, |t| async move {
             killer.query(&format!("KILL QUERY {id}")).await.expect_ok();
         };
         let ((reply, again), ()) = tokio::join!(statement, kill);
-        for reply in [reply, again] {
+        if round % 2 == 0 {
             interrupted += u64::from(was_interrupted(&reply, "mine"));
+        } else {
+            assert!(reply.error().is_none_or(|(code, _)| code == 1317), "{reply:?}");
+            interrupted += u64::from(reply.error().is_some());
         }
+        interrupted += u64::from(was_interrupted(&again, "mine"));
     }
     end(bystanders).await;
     println!("{:?}: {interrupted} of {ROUNDS} kills hit their statement", t.kind);
@@ -68,6 +79,46 @@ on_both!(the_id_is_the_one_in_the_greeting, |t| async move {
     killer.query(&format!("KILL QUERY {}", killer.id)).await.expect_error(1317);
     assert_eq!(killer.one("SELECT 1").await, "1");
 });
+
+on_both!(a_prepared_kill_means_a_client, |t| async move {
+    let mut killer = t.client().await;
+    let mut parameter = 0;
+    let mut forms = vec!["literal"];
+    if t.kind == Kind::MariaDb {
+        parameter = killer.prepare("KILL QUERY ?").await;
+        forms.extend(["number", "text", "types sent before"]);
+    } else {
+        killer.command(Command::StmtPrepare, b"KILL QUERY ?").await.expect_error(6413);
+    }
+    for form in forms {
+        let mut victim = t.client().await;
+        let id = victim.id.to_string();
+        victim.send(Command::Query, sleep(&t).as_bytes()).await;
+        t.until_runs(&sleep(&t), true).await;
+        match form {
+            "literal" => {
+                let literal = killer.prepare(&format!("KILL QUERY {id}")).await;
+                execute(&mut killer, literal, &[]).await
+            }
+            "number" => execute(&mut killer, parameter, &[number(victim.id)]).await,
+            "text" => execute(&mut killer, parameter, &[text(&id)]).await,
+            _ => killer.command(Command::StmtExecute, &execution(parameter, false, &[text(&id)], false)).await,
+        }
+        .expect_ok();
+        let reply = victim.reply(Command::Query).await.expect("a reply");
+        assert!(was_interrupted(&reply, "mine"), "{reply:?}");
+        victim.query("SELECT 1").await.expect_ok();
+    }
+    let victim = t.client().await;
+    let connection = killer.prepare(&format!("KILL {}", victim.id)).await;
+    execute(&mut killer, connection, &[]).await.expect_ok();
+    t.until("myriad_clients", None, 1.0).await;
+    execute(&mut killer, connection, &[]).await.expect_error(1094);
+});
+
+fn number(id: u32) -> Param {
+    long(i32::try_from(id).expect("a small number"))
+}
 
 on_both!(a_killed_statement_leaves_its_warnings, |t| async move {
     let (mut victim, mut killer) = (t.client().await, t.client().await);

@@ -10,6 +10,7 @@
 
 mod aborts;
 mod bytes;
+mod cases;
 mod conditions;
 mod crowd;
 mod dialects;

@@ -174,6 +174,9 @@ on_both!(nobody_finds_anothers, one_backend, |t| async move {
     one.query("PREPARE p FROM 'SELECT 3'").await.expect_ok();
     one.command(myriad::protocol::command::Command::ResetConnection, b"").await.expect_ok();
     one.query("EXECUTE p").await.expect_error(1243);
+    one.query("PREPARE p FROM 'SELECT 4'").await.expect_ok();
+    one.change_user(&t.app()).await.expect("the same user");
+    one.query("EXECUTE p").await.expect_error(1243);
     t.until("myriad_pinned_clients", None, 0.0).await;
 });
 
@@ -256,8 +259,12 @@ on_both!(
         client.query("PREPARE p FROM 'SELECT 1 + 1'").await.expect_ok();
         let mut other = t.client().await;
         other.query("SELECT 1").await.expect_ok();
-        for _ in 0..3 {
+        for n in 0..60 {
+            client.query(&format!("PREPARE p{n} FROM 'SELECT {n}'")).await.expect_ok();
+        }
+        for n in [0, 59, 30] {
             t.kill_backends().await;
+            assert_eq!(client.one(&format!("EXECUTE p{n}")).await, n.to_string());
             assert_eq!(client.one("EXECUTE p").await, "2");
             other.query("EXECUTE p").await.expect_error(1243);
         }

@@ -7,6 +7,7 @@ use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::session::Ask;
 
+use crate::prepared::{execute, long};
 use crate::support::{Kind, Login, Setup, Twin, on_both, one_backend, own_backends};
 
 /// Values of every kind.
@@ -299,6 +300,24 @@ on_both!(a_hundred_clients_with_variables_take_no_hundred_backends, two_backends
     }
     for (n, client) in clients.iter_mut().enumerate().rev() {
         assert_eq!(client.one("SELECT @a").await, n.to_string());
+    }
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+});
+
+on_both!(a_hundred_clients_with_prepared_variables_take_no_hundred_backends, two_backends, |t| async move {
+    let mut clients = Vec::new();
+    for n in 0..100 {
+        let mut client = t.client().await;
+        let id = client.prepare("SELECT @a := ?").await;
+        execute(&mut client, id, &[long(n)]).await.expect_ok();
+        clients.push((client, id));
+    }
+    // What only assigns one is anybody's on MySQL, too.
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+    for (n, (client, id)) in clients.iter_mut().enumerate().rev() {
+        assert_eq!(client.one("SELECT @a").await, n.to_string());
+        execute(client, *id, &[long(-1)]).await.expect_ok();
+        assert_eq!(client.one("SELECT @a").await, "-1");
     }
     assert_eq!(t.metric("myriad_pins_total", None), 0.0);
 });

@@ -98,6 +98,35 @@ impl<'a> Execute<'a> {
         }
     }
 
+    /// The only parameter of an execute that is all there, if it is a number (or text that is one). `types`: as sent
+    /// before, where they are not sent again.
+    #[must_use]
+    pub fn only_number(argument: &'a [u8], types: Option<&'a [u8]>) -> Option<u64> {
+        let (types, at) = match Self::types(argument, 1) {
+            Types::Sent(types) => (types, BITMAP_AT + 4),
+            Types::Kept { front } => (types?, front),
+            Types::None | Types::Malformed => return None,
+        };
+        let (kind, unsigned) = (*types.first()?, types.get(1)? & 0x80 != 0);
+        let value = argument.get(at..).filter(|_| argument.get(BITMAP_AT).is_some_and(|nulls| nulls & 1 == 0))?;
+        let number = match kind {
+            1 if unsigned => u64::from(*value.first()?),
+            1 => u64::try_from(i8::from_le_bytes(*value.first_chunk()?)).ok()?,
+            2 if unsigned => u64::from(u16::from_le_bytes(*value.first_chunk()?)),
+            2 => u64::try_from(i16::from_le_bytes(*value.first_chunk()?)).ok()?,
+            3 | 9 if unsigned => u64::from(u32::from_le_bytes(*value.first_chunk()?)),
+            3 | 9 => u64::try_from(i32::from_le_bytes(*value.first_chunk()?)).ok()?,
+            8 if unsigned => u64::from_le_bytes(*value.first_chunk()?),
+            8 => u64::try_from(i64::from_le_bytes(*value.first_chunk()?)).ok()?,
+            15 | 0xfc..=0xfe => {
+                let (len, text) = value.split_first()?;
+                str::from_utf8(text.get(..usize::from(*len))?).ok()?.parse().ok()?
+            }
+            _ => return None,
+        };
+        Some(number)
+    }
+
     /// How long the front is at most.
     #[must_use]
     pub fn longest_front(params: u16) -> usize {
@@ -109,6 +138,30 @@ impl<'a> Execute<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_only_parameter_as_a_number() {
+        let with = |rest: &[u8]| [FIXED, rest].concat();
+        for (rest, types, wanted) in [
+            (&b"\0\x01\x03\0\x05\0\0\0"[..], None, Some(5)),
+            (b"\0\x01\x03\0\xff\xff\xff\xff", None, None),
+            (b"\0\x01\x03\x80\xff\xff\xff\xff", None, Some(4_294_967_295)),
+            (b"\0\x01\x01\0\x07", None, Some(7)),
+            (b"\0\x01\x02\x80\x01\x01", None, Some(257)),
+            (b"\0\x01\x08\0\x01\0\0\0\x01\0\0\0", None, Some(4_294_967_297)),
+            (b"\0\x01\x08\0\x01\0\0\0\x01\0\0", None, None),
+            (b"\0\x01\xfd\0\x0242", None, Some(42)),
+            (b"\0\x01\xfd\0\x0342", None, None),
+            (b"\0\x01\xfd\0\x024x", None, None),
+            (b"\x01\x01\x06\0", None, None),
+            (b"\0\x01\x05\0\0\0\0\0\0\0\0\0", None, None),
+            (b"\0\0\x05\0\0\0", Some(&b"\x03\0"[..]), Some(5)),
+            (b"\0\0\x05\0\0\0", None, None),
+            (b"", None, None),
+        ] {
+            assert_eq!(Execute::only_number(&with(rest), types), wanted, "{rest:?}");
+        }
+    }
 
     const FIXED: &[u8] = b"\x07\0\0\0\x01\x01\0\0\0";
 

@@ -5,7 +5,7 @@ use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 use myriad::protocol::frame::write_packet;
 
-use crate::support::{Login, Setup, Wire, on_both, one_backend};
+use crate::support::{Kind, Login, Setup, Wire, on_both, one_backend};
 
 const LOAD: &str = "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE loaded";
 
@@ -66,8 +66,8 @@ on_both!(a_server_that_does_not_like_the_file, |t| async move {
 /// How the server words that existing rows violate a new CHECK.
 fn expected_check(t: &Setup) -> u16 {
     match t.kind {
-        crate::support::Kind::MariaDb => 4025,
-        crate::support::Kind::MySql => 3819,
+        Kind::MariaDb => 4025,
+        Kind::MySql => 3819,
     }
 }
 
@@ -90,6 +90,26 @@ on_both!(a_file_behind_a_result, |t| async move {
         }
         assert_eq!(replies[0], replies[1]);
     }
+});
+
+// MariaDB alone prepares it.
+on_both!(a_file_for_a_prepared_statement, one_backend, |t| async move {
+    let mut client = t.client().await;
+    table(&mut client).await;
+    let by_name = client.query(&format!("PREPARE l FROM '{}'", LOAD.replace('\'', "''"))).await.error();
+    let reply = client.command(Command::StmtPrepare, LOAD.as_bytes()).await;
+    if t.kind == Kind::MySql {
+        assert_eq!((by_name.map(|it| it.0), reply.error().map(|it| it.0)), (Some(1295), Some(1295)));
+        return;
+    }
+    let id = reply.raw[0].1[1..5].to_vec();
+    client.send(Command::StmtExecute, &[&id[..], &[0, 1, 0, 0, 0]].concat()).await;
+    client.reply_with(Command::StmtExecute, &lines(300)).await.expect("a reply").expect_ok();
+    assert_eq!(count(&mut client).await, "300");
+    client.query("DELETE FROM loaded").await.expect_ok();
+    load(&mut client, "EXECUTE l", &lines(200)).await.expect_ok();
+    assert_eq!(count(&mut client).await, "200");
+    assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
 });
 
 // Without CLIENT_LOCAL_FILES nobody may ask for a file.

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
+use crate::prepared::execution;
 use crate::support::{Login, Setup, Wire, on_both};
 
 /// What the proxy's memory may grow by, in KiB. The buffers of two connections are a hundredth of that.
@@ -22,25 +23,30 @@ const GROWTH: u64 = 4096;
 /// What may be on its way in the kernel, in bytes: the sockets' own buffers.
 const ON_THE_WAY: u64 = 40_000_000;
 
-on_both!(a_slow_reader_of_many_rows, |t| async move {
-    let rows = "WITH RECURSIVE s AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM s WHERE i < 100) \
-                SELECT REPEAT('x', 1000000) FROM s";
-    slow_reader(&t, rows).await;
-});
+const ROWS: &str = "WITH RECURSIVE s AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM s WHERE i < 100) \
+                    SELECT REPEAT('x', 1000000) FROM s";
+
+on_both!(a_slow_reader_of_many_rows, |t| async move { slow_reader(&t, ROWS, false).await });
+
+on_both!(a_slow_reader_of_a_prepared_statement, |t| async move { slow_reader(&t, ROWS, true).await });
 
 on_both!(a_slow_reader_of_one_value, |t| async move {
-    slow_reader(&t, "SELECT REPEAT('x', 100000000)").await;
+    slow_reader(&t, "SELECT REPEAT('x', 100000000)", false).await;
 });
 
-async fn slow_reader(t: &Setup, sql: &str) {
+async fn slow_reader(t: &Setup, sql: &str, prepared: bool) {
     let tap = Tap::new(t).await;
     let proxy = Proxy::start(&tap).await;
     let (mut slow, mut other) = (proxy.client(&t.app()).await, proxy.client(&t.app()).await);
     for client in [&mut slow, &mut other] {
         client.query("SELECT REPEAT('warm-up', 100000)").await.expect_ok();
     }
+    let id = if prepared { Some(slow.prepare(sql).await) } else { None };
     let (memory, passed) = (proxy.memory(), tap.passed());
-    slow.send(Command::Query, sql.as_bytes()).await;
+    match id {
+        Some(id) => slow.send(Command::StmtExecute, &execution(id, false, &[], true)).await,
+        None => slow.send(Command::Query, sql.as_bytes()).await,
+    }
     let on_the_way = tap.settled(passed).await - passed;
     let growth = proxy.memory().saturating_sub(memory);
     println!("{:?}: {on_the_way} bytes on their way, {growth} KiB more memory", t.kind);
