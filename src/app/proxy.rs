@@ -20,7 +20,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Openings, Proven, Remembered, Routines, Settings};
+use crate::client::{Door, Openings, Proven, Remembered, Routines, Schemas, Settings};
 use crate::config::{self, Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -199,7 +199,13 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         Arc::clone(&interner),
         Arc::clone(metrics),
     )?);
-    let pool = Pool::new(Server(Arc::clone(&connector)), &config.pool, &config.scheduler, Arc::clone(metrics));
+    let pool = Pool::new(
+        Server(Arc::clone(&connector)),
+        &config.pool,
+        &config.scheduler,
+        &config.limits.schemas,
+        Arc::clone(metrics),
+    );
     let tls = match config.server.tls.mode {
         ServerTlsMode::Off => None,
         ServerTlsMode::Optional | ServerTlsMode::Required => {
@@ -208,6 +214,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
     };
     Ok(Door {
         users: Users::new(&config.auth),
+        schemas: Schemas::new(&config.limits.schemas),
         registry: Registry::new(config.server.max_clients, config.server.max_clients_per_address),
         pool,
         connector,

@@ -21,10 +21,27 @@ pub struct Account {
     pub user: String,
     /// Its password.
     pub password: Secret,
+    /// Whose connections these are.
+    pub party: Party,
     /// What its sessions begin with, as learned at its last login.
     pub(super) opening: ArcSwapOption<Opening>,
     /// Which variables it may set, of those that had another default once.
     settable: Mutex<HashMap<Box<str>, bool>>,
+}
+
+/// Who shares the server with others: a user of the proxy, with what it may have of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Party {
+    /// The name that its clients give.
+    pub name: Arc<str>,
+    /// Is it in the configuration?
+    pub listed: bool,
+    /// Its part, where several parties wait. Zero counts as one.
+    pub weight: u32,
+    /// Connections at once; zero is no limit of its own.
+    pub max_connections: usize,
+    /// Commands in line at once; zero is no limit of its own.
+    pub max_waiting: usize,
 }
 
 impl Account {
@@ -70,9 +87,9 @@ pub struct AccountIds(AtomicU64);
 impl AccountIds {
     /// A new account, different from all others.
     #[must_use]
-    pub fn make(&self, user: &str, password: &Secret) -> Account {
+    pub fn make(&self, user: &str, password: &Secret, party: Party) -> Account {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
         let (user, password) = (user.to_owned(), password.clone());
-        Account { id, user, password, opening: ArcSwapOption::empty(), settable: Mutex::default() }
+        Account { id, user, password, party, opening: ArcSwapOption::empty(), settable: Mutex::default() }
     }
 }

@@ -119,7 +119,7 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::AccountIds;
+    use crate::backend::{AccountIds, Party};
     use crate::protocol::auth::Secret;
 
     fn globals(variables: &[(&str, &str)]) -> Globals {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn account(may: &[&str]) -> Account {
-        let account = AccountIds::default().make("app", &Secret::from("x"));
+        let account = AccountIds::default().make("app", &Secret::from("x"), Party::default());
         may.iter().for_each(|name| account.tried(name, true));
         account
     }

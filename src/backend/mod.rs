@@ -22,7 +22,7 @@ mod prepared;
 mod query;
 mod restore;
 
-pub use account::{Account, AccountIds};
+pub use account::{Account, AccountIds, Party};
 pub use class::Class;
 pub use connection::{Backend, Served};
 pub use connector::Connector;

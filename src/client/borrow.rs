@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use super::lend::{self, Unlent};
 use super::registry::Summons;
@@ -12,7 +12,7 @@ use super::serve::{Client, goodbye_of};
 use super::turn::Next;
 use crate::backend::{Class, Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
-use crate::pool::{Lease, Server};
+use crate::pool::{Lease, SchemaId, Server};
 use crate::protocol::command::Command;
 use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, falls_back, plan};
 use crate::sql::{Effects, Flags};
@@ -25,7 +25,12 @@ enum Taken {
     Leased(Lease<Server>),
     /// The session's last one, which nobody else could have.
     Kept(Lease<Server>),
-    /// None: the client is to go.
+}
+
+/// Why a client waits no longer.
+enum Away {
+    Gone(Goodbye),
+    /// It is to go.
     Summoned(Summons),
 }
 
@@ -41,6 +46,7 @@ impl Client {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
+                    let lease = self.resumed(lease).await?;
                     let prefix = self.erasure(&lease, effects);
                     return Ok((lease, prefix));
                 }
@@ -49,9 +55,6 @@ impl Client {
                     Taken::Kept(lease) => {
                         Box::pin(self.adopt(lease)).await;
                         continue;
-                    }
-                    Taken::Summoned(summons) => {
-                        return Err(ControlFlow::Break(Box::pin(self.summoned_away(summons)).await));
                     }
                 },
             };
@@ -275,53 +278,34 @@ impl Client {
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile. `opened_now`: not one of an era
     /// that is over.
     async fn wait_for_lease(&mut self, opened_now: bool) -> Result<Taken, Next> {
-        let (owner, state) = (self.owner(), self.session.state().id);
+        let (owner, state, schema) = (self.owner(), self.session.state().id, self.limited_schema());
         let is_over = opened_now && self.class.era != self.door.connector.era();
         // Where others wait there is nothing to be had at once.
         if !is_over
             && !self.door.pool.has_waiters()
-            && let Some(lease) = lend::take_now(&self.door, &self.class, owner, state)
+            && let Some(lease) = lend::take_now(&self.door, &self.class, owner, state, schema)
             && let Some(lease) = lend::settled(&self.door, lease).await
         {
             return Ok(Taken::Leased(lease));
         }
-        Box::pin(self.wait_in_line()).await
+        Box::pin(self.wait_in_line(schema)).await
     }
 
     /// A backend in order of arrival. No idle connection of the session's own time is left: what is opened now is as those
     /// of clients that came later.
-    async fn wait_in_line(&mut self) -> Result<Taken, Next> {
+    async fn wait_in_line(&mut self, schema: Option<SchemaId>) -> Result<Taken, Next> {
         let door = Arc::clone(&self.door);
         let (owner, state) = (self.owner(), self.session.state().id);
         let account = door.users.current(&self.class.account);
         let mut class = door.class(account, self.guest.capabilities);
-        self.gauge.enter(ClientState::Waiting);
-        self.buffer.park();
         let entry = Arc::clone(&self.registered.entry);
         let taken = {
-            let mut taking = std::pin::pin!(lend::take(&door, &mut class, owner, state));
-            let mut killed = std::pin::pin!(entry.killed());
-            poll_fn(|cx| {
-                if let Poll::Ready(summons) = killed.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(Ok(Taken::Summoned(summons))));
-                }
-                if let Some(lease) = entry.take_kept(owner) {
-                    return Poll::Ready(Ok(Ok(Taken::Kept(lease))));
-                }
-                if let Poll::Ready(taken) = taking.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(taken.map(Taken::Leased)));
-                }
-                while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
-                    match self.buffer.poll_fill(cx, &mut self.stream) {
-                        Poll::Ready(Ok(0)) => return Poll::Ready(Err(Goodbye::Closed)),
-                        Poll::Ready(Ok(_)) => {}
-                        Poll::Ready(Err(error)) => return Poll::Ready(Err(goodbye_of(&error))),
-                        Poll::Pending => break,
-                    }
-                }
-                Poll::Pending
-            })
-            .await
+            let mut taking = std::pin::pin!(lend::take(&door, &mut class, owner, state, schema));
+            let ready = |cx: &mut Context<'_>| match entry.take_kept(owner) {
+                Some(lease) => Poll::Ready(Ok(Taken::Kept(lease))),
+                None => taking.as_mut().poll(cx).map(|taken| taken.map(Taken::Leased)),
+            };
+            self.in_line(ready).await
         };
         match taken {
             Ok(Ok(Taken::Leased(lease))) => {
@@ -330,8 +314,69 @@ impl Client {
             }
             Ok(Ok(kept)) => Ok(kept),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
-            Err(goodbye) => Err(ControlFlow::Break(goodbye)),
+            Err(away) => Err(self.left_the_line(away).await),
         }
+    }
+
+    /// The backend that this session keeps, with the right to run its next turn.
+    pub(super) async fn resumed(&mut self, mut lease: Lease<Server>) -> Result<Lease<Server>, Next> {
+        if lease.is_running() {
+            return Ok(lease);
+        }
+        let limit = self.door.settings.queue_timeout;
+        let resumed = {
+            let mut resuming = Box::pin(lease.resume(limit));
+            self.in_line(|cx| resuming.as_mut().poll(cx)).await
+        };
+        if let Ok(Ok(())) = resumed {
+            return Ok(lease);
+        }
+        // Whatever comes of it, the session has its backend.
+        self.lease = Some(lease);
+        match resumed {
+            Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
+            Err(away) => Err(self.left_the_line(away).await),
+            Ok(Ok(())) => Err(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Waits in line, with an eye on the client, who may go away or be summoned meanwhile.
+    async fn in_line<T>(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Away> {
+        self.gauge.enter(ClientState::Waiting);
+        self.buffer.park();
+        let entry = Arc::clone(&self.registered.entry);
+        let mut killed = std::pin::pin!(entry.killed());
+        poll_fn(|cx| {
+            if let Poll::Ready(summons) = killed.as_mut().poll(cx) {
+                return Poll::Ready(Err(Away::Summoned(summons)));
+            }
+            if let Poll::Ready(ready) = ready(cx) {
+                return Poll::Ready(Ok(ready));
+            }
+            while !self.buffer.is_full() && self.stream.poll_readable(cx).is_ready() {
+                match self.buffer.poll_fill(cx, &mut self.stream) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(Away::Gone(Goodbye::Closed))),
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(Away::Gone(goodbye_of(&error)))),
+                    Poll::Pending => break,
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The client went away, or is to go, while it waited.
+    async fn left_the_line(&mut self, away: Away) -> Next {
+        ControlFlow::Break(match away {
+            Away::Gone(goodbye) => goodbye,
+            Away::Summoned(summons) => Box::pin(self.summoned_away(summons)).await,
+        })
+    }
+
+    /// The session's schema, if that has limits of its own.
+    fn limited_schema(&self) -> Option<SchemaId> {
+        self.session.state().schema().and_then(|schema| self.door.schemas.find(schema))
     }
 
     /// There is no backend: says why.

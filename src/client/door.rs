@@ -13,6 +13,7 @@ use super::opening::Openings;
 use super::registry::Registry;
 use super::remember::Remembered;
 use super::routines::Routines;
+use super::schemas::Schemas;
 use super::users::Users;
 use crate::backend::{Account, Backend, Class, Connector};
 use crate::config::{Config, PoolMode};
@@ -26,6 +27,8 @@ use crate::session::{Interner, Texts};
 pub struct Door {
     /// Who may come in.
     pub users: Users,
+    /// Schemas with limits of their own.
+    pub schemas: Schemas,
     /// Who is there.
     pub registry: Arc<Registry>,
     /// The backends.

@@ -31,10 +31,11 @@ impl Killer {
     pub(super) async fn find(door: &Arc<Door>, class: &Class) -> Result<Self, Unlent> {
         let mut class = class.clone();
         if door.settings.kill_connections == 0 {
-            return lend::take(door, &mut class, 0, 0).await.map(Self::Pooled);
+            return lend::take(door, &mut class, 0, 0, None).await.map(Self::Pooled);
         }
         class.era = door.connector.era();
-        let request = Request { class: &class, owner: 0, state: 0, wait: PATIENCE };
+        let (class, party) = (&class, &class.account.party);
+        let request = Request { class, party, schema: None, owner: 0, state: 0, wait: PATIENCE };
         if let Ok(lease) = door.pool.lease(request).await
             && let Some(lease) = lend::settled(door, lease).await
         {
@@ -42,7 +43,7 @@ impl Killer {
         }
         let room = Arc::clone(&door.killing).acquire_owned().await.map_err(|_| LeaseError::Closed)?;
         door.metrics.backend.kill_connections.inc();
-        let backend = door.connector.open(&class).await.map_err(LeaseError::Open)?;
+        let backend = door.connector.open(class).await.map_err(LeaseError::Open)?;
         Ok(Self::Extra(Box::new(backend), room))
     }
 

@@ -6,15 +6,21 @@ use super::Door;
 use super::reply::Fault;
 use crate::backend::{Backend, Class, Loan, OpenError};
 use crate::metrics::{CloseReason, LeaseKind, Limit, OpenResult};
-use crate::pool::{Lease, LeaseError, Request, Server};
+use crate::pool::{Lease, LeaseError, Request, SchemaId, Server, Whose};
 
 /// Why there is no backend.
 pub(super) type Unlent = LeaseError<OpenError>;
 
 /// A backend of this class, if one is idle. Its last user's debts are not paid yet.
-pub(super) fn take_now(door: &Arc<Door>, class: &Class, owner: u64, state: u64) -> Option<Lease<Server>> {
+pub(super) fn take_now(
+    door: &Arc<Door>,
+    class: &Class,
+    owner: u64,
+    state: u64,
+    schema: Option<SchemaId>,
+) -> Option<Lease<Server>> {
     loop {
-        let lease = door.pool.try_lease(&Request { class, owner, state, wait: door.settings.queue_timeout })?;
+        let lease = door.pool.try_lease(&request(door, class, owner, state, schema))?;
         if fits(door, &lease) {
             return Some(lease);
         }
@@ -30,16 +36,27 @@ fn fits(door: &Door, backend: &Backend) -> bool {
 
 /// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
 /// The class becomes that of the present era, in which alone connections are opened.
-pub(super) async fn take(door: &Arc<Door>, class: &mut Class, owner: u64, state: u64) -> Result<Lease<Server>, Unlent> {
+pub(super) async fn take(
+    door: &Arc<Door>,
+    class: &mut Class,
+    owner: u64,
+    state: u64,
+    schema: Option<SchemaId>,
+) -> Result<Lease<Server>, Unlent> {
     loop {
         class.era = door.connector.era();
-        let lease = door.pool.lease(Request { class, owner, state, wait: door.settings.queue_timeout }).await?;
+        let lease = door.pool.lease(request(door, class, owner, state, schema)).await?;
         if !fits(door, &lease) {
             lease.discard(CloseReason::Stale);
         } else if let Some(lease) = settled(door, lease).await {
             return Ok(lease);
         }
     }
+}
+
+fn request<'a>(door: &Door, class: &'a Class, owner: u64, state: u64, schema: Option<SchemaId>) -> Request<'a, Class> {
+    let (party, wait) = (&class.account.party, door.settings.queue_timeout);
+    Request { class, party, schema, owner, state, wait }
 }
 
 /// Pays the debts of whoever used this backend last, unless that was the same session, or it is gone. None if the
@@ -92,9 +109,14 @@ pub(super) fn fault(door: &Door, unlent: &Unlent) -> Fault {
                 pool: door.settings.max_connections,
             }
         }
-        LeaseError::QueueFull { limit } => {
-            door.metrics.client.refusals.get(Limit::MaxWaiting).inc();
-            Fault::QueueFull { limit: *limit }
+        LeaseError::QueueFull { limit, whose } => {
+            let (counted, setting) = match whose {
+                Whose::Everybody => (Limit::MaxWaiting, "scheduler.max_waiting"),
+                Whose::User => (Limit::UserMaxWaiting, "the user's max_waiting in [[auth.users]]"),
+                Whose::Schema => (Limit::SchemaMaxWaiting, "the schema's max_waiting in [[limits.schemas]]"),
+            };
+            door.metrics.client.refusals.get(counted).inc();
+            Fault::QueueFull { limit: *limit, setting }
         }
         LeaseError::Open(error) => fault_of(error),
         LeaseError::Closed => Fault::Shutdown,

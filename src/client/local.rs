@@ -35,7 +35,7 @@ impl Client {
         let mut class = self.class.clone();
         let taken = match kept {
             Some(lease) => Ok(lease),
-            None => lend::take(&self.door, &mut class, self.owner(), self.session.state().id).await,
+            None => lend::take(&self.door, &mut class, self.owner(), self.session.state().id, None).await,
         };
         let mut lease = match taken {
             Ok(lease) => lease,

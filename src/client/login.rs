@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::reply::Fault;
+use super::schemas::SchemaSlot;
 use super::users::UserSlot;
 use super::{Door, lend, opening, packets, reply};
 use crate::backend::{Account, QueryError, ServerFacts};
@@ -41,7 +42,7 @@ pub(super) struct Guest {
     /// And in which era of the server's global variables.
     pub(super) era: u64,
     /// Its place among the user's clients.
-    _slot: UserSlot,
+    _slots: (UserSlot, SchemaSlot),
 }
 
 /// A client that may not.
@@ -89,7 +90,7 @@ pub(super) async fn log_in(
     let mut machine = ServerSide::new(greeting, threshold.salt, Arc::clone(&door.keys), policy(door, stream));
     let mut out = BytesMut::new();
     machine.greet(&mut out);
-    follow(threshold, stream, &mut machine, Ok(Step::Read), out).await
+    Box::pin(follow(threshold, stream, &mut machine, Ok(Step::Read), out)).await
 }
 
 /// Runs COM_CHANGE_USER, whose packet the machine has already seen.
@@ -99,7 +100,7 @@ pub(super) async fn change_user(
     machine: &mut ServerSide,
     step: Result<Step, HandshakeError>,
 ) -> Result<Guest, Turned> {
-    follow(threshold, stream, machine, step, BytesMut::new()).await
+    Box::pin(follow(threshold, stream, machine, step, BytesMut::new())).await
 }
 
 /// How this client may log in.
@@ -260,6 +261,10 @@ async fn admit(
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
         (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
+    let schema_slot = door.schemas.enter(request.schema.as_deref()).map_err(|value| {
+        door.metrics.client.refusals.get(crate::metrics::Limit::SchemaMaxClients).inc();
+        (Fault::TooManyClients { limit: "limits.schemas.max_clients", value }, LoginResult::Denied)
+    })?;
     let mut account = if verified {
         door.users.account(&request.user, password)
     } else {
@@ -269,7 +274,7 @@ async fn admit(
     let known = door.connector.is_sure(&account);
     if !verified || request.schema.is_some() || !known {
         let began = std::time::Instant::now();
-        let lease = lend::take(door, &mut class, threshold.owner, 0).await;
+        let lease = lend::take(door, &mut class, threshold.owner, 0, None).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
             account = door.users.adopt_account(&account, began);
@@ -297,7 +302,7 @@ async fn admit(
         salt: threshold.salt,
         start,
         era: class.era,
-        _slot: slot,
+        _slots: (slot, schema_slot),
     })
 }
 

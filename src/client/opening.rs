@@ -75,7 +75,7 @@ pub(super) async fn start(
         return Ok(start);
     }
     let mut class = class.clone();
-    let mut lease = lend::take(door, &mut class, owner, base.id).await?;
+    let mut lease = lend::take(door, &mut class, owner, base.id, None).await?;
     match Box::pin(run(door, &class, &mut lease, &base, &opening, fresh)).await {
         Ok(start) => {
             let known = Known { as_of: opening.as_of, start: Arc::clone(&start), _base: base };

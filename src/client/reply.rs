@@ -75,11 +75,13 @@ pub enum Fault {
         /// `pool.max_connections`
         pool: usize,
     },
-    /// `scheduler.max_waiting` wait already.
-    #[error("Too many connections: {limit} commands wait for a backend connection already (scheduler.max_waiting)")]
+    /// As many wait as may: `scheduler.max_waiting` and kin.
+    #[error("Too many connections: {limit} commands wait for a backend connection already ({setting})")]
     QueueFull {
-        /// The setting.
+        /// The setting's value.
         limit: usize,
+        /// Its name.
+        setting: &'static str,
     },
     /// The backend was lost in the middle of a turn.
     #[error("Lost connection to MySQL server during query: {reason}")]

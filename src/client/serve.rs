@@ -166,6 +166,9 @@ impl Client {
     /// Command after command.
     async fn serve(&mut self) -> Goodbye {
         loop {
+            if let Some(lease) = &mut self.lease {
+                lease.pause();
+            }
             self.gauge.enter(if self.lease.is_some() { ClientState::Pinned } else { ClientState::Idle });
             let command = match self.next_command().await {
                 Ok(command) => command,

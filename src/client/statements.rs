@@ -153,6 +153,10 @@ impl Client {
         let has_cursor = self.session.statement(id).is_some_and(|statement| statement.cursor);
         match if has_cursor { self.held(id) } else { None } {
             Some((lease, serving)) => {
+                let lease = match self.resumed(lease).await {
+                    Ok(lease) => lease,
+                    Err(next) => return next,
+                };
                 self.put_statement_id(serving.there);
                 self.run_about(lease, Prefix::default(), Command::StmtFetch, serving).await
             }

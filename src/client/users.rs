@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::backend::{Account, AccountIds};
+use crate::backend::{Account, AccountIds, Party};
 use crate::config;
 use crate::protocol::auth::Secret;
 use crate::protocol::handshake::Credentials;
@@ -31,6 +31,7 @@ pub struct Users {
 #[derive(Debug)]
 struct Listed {
     password: Secret,
+    party: Party,
     backend_user: Option<String>,
     max_clients: usize,
     clients: Arc<AtomicUsize>,
@@ -43,6 +44,13 @@ impl Users {
         let listed = auth.users.iter().map(|user| {
             let listed = Listed {
                 password: Secret::from(user.password.as_str()),
+                party: Party {
+                    name: user.name.as_str().into(),
+                    listed: true,
+                    weight: user.weight,
+                    max_connections: user.max_connections,
+                    max_waiting: user.max_waiting,
+                },
                 backend_user: user.backend_user.clone(),
                 max_clients: user.max_clients,
                 clients: Arc::default(),
@@ -92,16 +100,24 @@ impl Users {
     /// Who a user is to the server. The same user and password give the same account for as long as anybody holds it.
     #[must_use]
     pub fn account(&self, user: &str, password: &Secret) -> Arc<Account> {
-        let listed = self.listed.get(user).and_then(|it| it.backend_user.as_deref());
-        self.accounts.lock().intern(listed.unwrap_or(user), password)
+        let (backend_user, party) = self.at_the_server(user);
+        self.accounts.lock().intern(backend_user, password, &party)
+    }
+
+    /// Who a user is to the server, and whose connections those are.
+    fn at_the_server<'a>(&'a self, user: &'a str) -> (&'a str, Party) {
+        match self.listed.get(user) {
+            Some(it) => (it.backend_user.as_deref().unwrap_or(user), it.party.clone()),
+            None => (user, Party { name: user.into(), ..Party::default() }),
+        }
     }
 
     /// An account of its own, whatever others there are with the same password: no connection that was opened before can
     /// stand in for the login that proves it.
     #[must_use]
     pub fn unproven_account(&self, user: &str, password: &Secret) -> Arc<Account> {
-        let listed = self.listed.get(user).and_then(|it| it.backend_user.as_deref());
-        Arc::new(self.accounts.lock().ids.make(listed.unwrap_or(user), password))
+        let (backend_user, party) = self.at_the_server(user);
+        Arc::new(self.accounts.lock().ids.make(backend_user, password, party))
     }
 
     /// The server has let this account in, by a login that began at `began`. Returns the account that from now on is the one
@@ -113,7 +129,7 @@ impl Users {
         if !self.is_current(began) {
             return Arc::clone(account);
         }
-        let known = accounts.by_user.entry(account.user.clone()).or_default();
+        let known = accounts.by_user.entry(Arc::clone(&account.party.name)).or_default();
         let proven_since = |it: &&Interned| it.proven.is_some_and(|proven| proven >= began);
         let same = known.iter().filter(proven_since).filter_map(|it| it.account.upgrade());
         if let Some(same) = same.into_iter().find(|it| it.password == account.password) {
@@ -134,7 +150,7 @@ impl Users {
     /// The account that clients share now which log in as this one did: itself, unless accounts were changed since.
     #[must_use]
     pub fn current(&self, account: &Arc<Account>) -> Arc<Account> {
-        self.accounts.lock().intern(&account.user, &account.password)
+        self.accounts.lock().intern(&account.user, &account.password, &account.party)
     }
 
     /// Does what was proven by a login that began at `began` still hold?
@@ -262,7 +278,7 @@ impl Remembered {
 #[derive(Debug, Default)]
 struct Accounts {
     ids: AccountIds,
-    by_user: HashMap<String, Vec<Interned>>,
+    by_user: HashMap<Arc<str>, Vec<Interned>>,
     /// When there are this many users, those whose accounts are gone are swept out.
     sweep_at: usize,
 }
@@ -284,17 +300,17 @@ impl Accounts {
     /// Never sweeps fewer.
     const SWEEP_MIN: usize = 64;
 
-    fn intern(&mut self, user: &str, password: &Secret) -> Arc<Account> {
+    fn intern(&mut self, user: &str, password: &Secret, party: &Party) -> Arc<Account> {
         if self.by_user.len() >= self.sweep_at {
             self.by_user.retain(|_, accounts| accounts.iter().any(Interned::is_held));
             self.sweep_at = Self::SWEEP_MIN.max(2 * self.by_user.len());
         }
-        let accounts = self.by_user.entry(user.to_owned()).or_default();
+        let accounts = self.by_user.entry(Arc::clone(&party.name)).or_default();
         accounts.retain(Interned::is_held);
         if let Some(same) = accounts.iter().filter_map(|it| it.account.upgrade()).find(|it| it.password == *password) {
             return same;
         }
-        let account = Arc::new(self.ids.make(user, password));
+        let account = Arc::new(self.ids.make(user, password, party.clone()));
         accounts.push(Interned { account: Arc::downgrade(&account), proven: None });
         account
     }
@@ -310,7 +326,13 @@ mod tests {
 
     fn user(name: &str, max_clients: usize, backend_user: Option<&str>) -> config::User {
         let password = Zeroizing::new(format!("{name}-secret"));
-        config::User { name: name.into(), password, max_clients, backend_user: backend_user.map(str::to_owned) }
+        config::User {
+            name: name.into(),
+            password,
+            max_clients,
+            backend_user: backend_user.map(str::to_owned),
+            ..config::User::default()
+        }
     }
 
     fn users(mode: config::AuthMode, remember_max: usize) -> Users {
@@ -414,8 +436,10 @@ mod tests {
         let (x, y) = (Secret::from("x"), Secret::from("y"));
         let app = users.account("app", &x);
         assert!(Arc::ptr_eq(&app, &users.account("app", &x)));
-        assert!(Arc::ptr_eq(&app, &users.account("web", &x)), "backend_user makes it the same at the server");
         assert_eq!((app.user.as_str(), &app.password), ("app", &x));
+        let web = users.account("web", &x);
+        assert_eq!((web.user.as_str(), &web.password, &*web.party.name), ("app", &x, "web"));
+        assert_ne!(app, web, "the same at the server, but each has connections of its own, to be limited by");
         let other = users.account("app", &y);
         assert_ne!(app, other);
         assert_ne!(app, users.account("root", &x));

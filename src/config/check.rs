@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
 use super::mistake::Place;
-use super::options::USERS;
-use super::settings::{AuthMode, BackendTlsMode, Listen, User};
+use super::options::{SCHEMAS, USERS, WrittenSchema};
+use super::settings::{AuthMode, BackendTlsMode, Listen, MaxRunning, SchemaLimits, User};
 use super::shape::quoted;
 use super::users;
 
@@ -16,7 +16,9 @@ pub(super) fn everything(draft: &mut Draft, environment: &[(String, String)]) {
     warn_of_readable_passwords(draft);
     finish_auth(draft, environment);
     check_addresses(draft);
+    finish_schemas(draft);
     check_pool(draft);
+    check_scheduler(draft);
     check_server_tls(draft);
     check_auth(draft);
     check_backend_tls(draft);
@@ -42,12 +44,13 @@ impl Draft {
 fn finish_auth(draft: &mut Draft, environment: &[(String, String)]) {
     let some_written = !draft.users.is_empty();
     let drafts = std::mem::take(&mut draft.users);
-    let users: Vec<User> = users::finish(drafts, environment, &mut draft.mistakes);
+    let passthrough = draft.place("auth.mode").is_some() && draft.config.auth.mode == AuthMode::Passthrough;
+    let users: Vec<User> = users::finish(drafts, passthrough, environment, &mut draft.mistakes);
     draft.config.auth.users = users;
     if draft.place("auth.mode").is_none() {
         draft.config.auth.mode = if some_written { AuthMode::Users } else { AuthMode::Passthrough };
     }
-    if !draft.sound(&["auth.mode", USERS]) {
+    if !draft.sound(&["auth.mode", USERS.name]) {
         return;
     }
     match draft.config.auth.mode {
@@ -55,10 +58,6 @@ fn finish_auth(draft: &mut Draft, environment: &[(String, String)]) {
             let message =
                 "\"users\" needs users: add [[auth.users]] with a name and a password, or set \"passthrough\"";
             draft.contradiction(&["auth.mode"], message);
-        }
-        AuthMode::Passthrough if some_written => {
-            let message = "\"passthrough\" takes its users from the server: remove [[auth.users]], or set \"users\"";
-            draft.contradiction(&["auth.mode", USERS], message);
         }
         _ => {}
     }
@@ -94,6 +93,28 @@ fn check_pool(draft: &mut Draft) {
         let max = draft.value_of("pool.max_connections", max);
         let message = format!("{min} is more than pool.max_connections, {max}: lower this or raise that");
         draft.contradiction(&["pool.min_idle", "pool.max_connections"], message);
+    }
+}
+
+/// Schemas as meant: each name once.
+fn finish_schemas(draft: &mut Draft) {
+    let drafts = std::mem::take(&mut draft.schemas);
+    let named = SCHEMAS.named(drafts, |written| written.name.as_ref(), &mut draft.mistakes);
+    let schemas = named.into_iter().filter_map(|item| {
+        let WrittenSchema { name, max_clients, max_connections, max_waiting } = item.written;
+        Some(SchemaLimits { name: name?, max_clients, max_connections, max_waiting })
+    });
+    draft.config.limits.schemas = schemas.collect();
+}
+
+/// More than all connections cannot run.
+fn check_scheduler(draft: &mut Draft) {
+    let MaxRunning::At(running) = draft.config.scheduler.max_running else { return };
+    let max = draft.config.pool.max_connections;
+    if draft.sound(&["scheduler.max_running", "pool.max_connections"]) && running > max {
+        let max = draft.value_of("pool.max_connections", max);
+        let message = format!("{running} is more than pool.max_connections, {max}: lower this or raise that");
+        draft.contradiction(&["scheduler.max_running", "pool.max_connections"], message);
     }
 }
 

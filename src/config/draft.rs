@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::list::Item;
 use super::mistake::{Mistakes, Place};
-use super::options::{self, USERS};
+use super::options::{self, SCHEMAS, USERS, WrittenSchema};
 use super::settings::Config;
 use super::shape::{Fault, Written, kind, quoted};
 use super::suggest::nearest;
-use super::users::{self, DraftUser};
+use super::users::DraftUser;
 
 /// Where a part of a source's text is, for people.
 pub(super) type Locate<'a> = &'a dyn Fn(Range<usize>) -> Place;
@@ -21,6 +22,7 @@ pub(super) struct Draft {
     pub(super) config: Config,
     /// The users, whose passwords are not fetched yet.
     pub(super) users: Vec<DraftUser>,
+    pub(super) schemas: Vec<Item<WrittenSchema>>,
     pub(super) mistakes: Mistakes,
     /// Who wrote an option last.
     places: BTreeMap<&'static str, Place>,
@@ -40,13 +42,18 @@ impl Draft {
 
     /// Takes over the value of one option, or of a whole section; `at` is where its name is written.
     pub(super) fn assign(&mut self, name: &str, at: &Place, value: &Written<'_>, locate: Locate<'_>) {
-        if name == USERS {
+        let lists = [USERS.name, SCHEMAS.name];
+        if let Some(list) = lists.into_iter().find(|list| *list == name) {
             let mistakes_before = self.mistakes.count();
-            self.users = users::read(value, locate, &mut self.mistakes);
-            if self.mistakes.count() > mistakes_before {
-                self.wrong.push(USERS);
+            if list == USERS.name {
+                self.users = USERS.read(value, locate, &mut self.mistakes);
+            } else {
+                self.schemas = SCHEMAS.read(value, locate, &mut self.mistakes);
             }
-            self.places.insert(USERS, at.clone());
+            if self.mistakes.count() > mistakes_before {
+                self.wrong.push(list);
+            }
+            self.places.insert(list, at.clone());
         } else if let Some(option) = options::option(name) {
             self.places.insert(option.name, at.clone());
             if let Err(faults) = (option.read)(&mut self.config, value) {

@@ -8,6 +8,7 @@ mod address;
 mod check;
 mod draft;
 mod file;
+mod list;
 mod mistake;
 mod options;
 mod reference;

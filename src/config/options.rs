@@ -9,8 +9,9 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use super::address::{IpPort, ListenAddress, ServerAddress};
-use super::settings::{AuthMode, BackendTlsMode, Config, LogFormat, PoolMode, ServerTlsMode};
-use super::shape::{Fault, FilePath, Levels, Maybe, Secret, Several, Shape, Text, Whole, Word, Written, YesNo};
+use super::list::List;
+use super::settings::{AuthMode, BackendTlsMode, Config, LogFormat, MaxRunning, PoolMode, ServerTlsMode};
+use super::shape::{Fault, FilePath, Levels, Maybe, Secret, Several, Shape, Text, Whole, Word, WordOr, Written, YesNo};
 use super::unit::{Size, hours, minutes, time, time_or_never};
 
 /// An option of a `T`.
@@ -58,7 +59,17 @@ const POOL_MODE: Word<PoolMode> = Word(&[("transaction", PoolMode::Transaction),
 const AUTH_MODE: Word<AuthMode> = Word(&[("users", AuthMode::Users), ("passthrough", AuthMode::Passthrough)]);
 const LOG_FORMAT: Word<LogFormat> = Word(&[("text", LogFormat::Text), ("json", LogFormat::Json)]);
 
-/// Every option but the users'.
+const MAX_RUNNING: WordOr<MaxRunning, usize> = WordOr {
+    words: Word(&[("off", MaxRunning::Off), ("auto", MaxRunning::Auto)]),
+    other: Whole(1, 100_000),
+    of: MaxRunning::At,
+    into: |value| match value {
+        MaxRunning::At(limit) => Some(limit),
+        MaxRunning::Off | MaxRunning::Auto => None,
+    },
+};
+
+/// Every option but those of lists.
 pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     server.listen: Several(ListenAddress),
     server.max_clients: Whole(1, 1_000_000),
@@ -89,6 +100,11 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     pool.open_parallel: Whole(1, 1_000),
     pool.kill_connections: Whole(0, 16),
     pool.prepared_statements: Whole(1, 100_000),
+    scheduler.max_running: MAX_RUNNING,
+    scheduler.stall_limit: time(MS.saturating_mul(10)..=hours(1)),
+    scheduler.oversubscribe: Whole(0, 100_000),
+    scheduler.kickup: time(MS..=hours(1)),
+    scheduler.high_priority_tickets: Whole(0, 1_000_000),
     scheduler.queue_timeout: time(MS..=hours(1)),
     scheduler.max_waiting: Whole(0, 1_000_000),
     limits.max_packet: Size(1 << 10, 1 << 30),
@@ -107,18 +123,40 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     log.connections: YesNo,
 });
 
-/// The list of users; each has the options of [`USER_OPTIONS`].
-pub(super) const USERS: &str = "auth.users";
+/// The users.
+pub(super) const USERS: List<WrittenUser> = List { name: "auth.users", item: "user", options: USER_OPTIONS };
+
+/// Schemas with limits of their own.
+pub(super) const SCHEMAS: List<WrittenSchema> =
+    List { name: "limits.schemas", item: "schema", options: SCHEMA_OPTIONS };
 
 /// One of `[[auth.users]]`, as written: the password may still have to be fetched.
-#[derive(Default)]
 pub(super) struct WrittenUser {
     pub(super) name: Option<String>,
     pub(super) password: Option<Zeroizing<String>>,
     pub(super) password_file: Option<PathBuf>,
     pub(super) password_env: Option<String>,
     pub(super) max_clients: usize,
+    pub(super) max_connections: usize,
+    pub(super) max_waiting: usize,
+    pub(super) weight: u32,
     pub(super) backend_user: Option<String>,
+}
+
+impl Default for WrittenUser {
+    fn default() -> Self {
+        Self {
+            name: None,
+            password: None,
+            password_file: None,
+            password_env: None,
+            max_clients: 0,
+            max_connections: 0,
+            max_waiting: 0,
+            weight: 1,
+            backend_user: None,
+        }
+    }
 }
 
 /// Every option of a user.
@@ -128,7 +166,27 @@ pub(super) const USER_OPTIONS: &[Opt<WrittenUser>] = options!(WrittenUser {
     password_file: Maybe(FilePath),
     password_env: Maybe(TEXT),
     max_clients: Whole(0, 1_000_000),
+    max_connections: Whole(0, 100_000),
+    max_waiting: Whole(0, 1_000_000),
+    weight: Whole(1, 1_000),
     backend_user: Maybe(TEXT),
+});
+
+/// One of `[[limits.schemas]]`, as written.
+#[derive(Default)]
+pub(super) struct WrittenSchema {
+    pub(super) name: Option<String>,
+    pub(super) max_clients: usize,
+    pub(super) max_connections: usize,
+    pub(super) max_waiting: usize,
+}
+
+/// Every option of a schema.
+pub(super) const SCHEMA_OPTIONS: &[Opt<WrittenSchema>] = options!(WrittenSchema {
+    name: Maybe(TEXT),
+    max_clients: Whole(0, 1_000_000),
+    max_connections: Whole(0, 100_000),
+    max_waiting: Whole(0, 1_000_000),
 });
 
 /// The option of this name.
@@ -136,9 +194,9 @@ pub(super) fn option(name: &str) -> Option<&'static Opt<Config>> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// Every full name, the list of users included.
+/// Every full name, lists included.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OPTIONS.iter().map(|option| option.name).chain([USERS])
+    OPTIONS.iter().map(|option| option.name).chain([USERS.name, SCHEMAS.name])
 }
 
 /// The names one level below a section (`""` is the document), in the order of the table.

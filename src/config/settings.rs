@@ -179,9 +179,31 @@ pub struct Pool {
     pub prepared_statements: usize,
 }
 
+/// How many statements may run at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaxRunning {
+    /// As many as there are connections.
+    #[default]
+    Off,
+    /// As many as still make the server do more.
+    Auto,
+    /// So many.
+    At(usize),
+}
+
 /// `[scheduler]`
 #[derive(Clone, Debug)]
 pub struct Scheduler {
+    /// Default `off`; else 1 to 100,000.
+    pub max_running: MaxRunning,
+    /// A statement that has run for so long no longer counts as running. Default 500 ms; range 10 ms to 1 h.
+    pub stall_limit: Duration,
+    /// How many such statements there may be beside those that count. Default 64; range 0 to 100,000.
+    pub oversubscribe: usize,
+    /// New work that has waited for so long goes with that of open transactions. Default 1 s; range 1 ms to 1 h.
+    pub kickup: Duration,
+    /// How many statements of one transaction go before new work. Default 1,000,000.
+    pub high_priority_tickets: u32,
     /// How long a command may wait for a backend. Default 30 s.
     pub queue_timeout: Duration,
     /// How many may wait at once. Default 100,000.
@@ -202,6 +224,21 @@ pub struct Limits {
     pub user_variables: usize,
     /// Statements that one client may have prepared. Default 16,382.
     pub max_prepared_statements: usize,
+    /// What the clients of single schemas may have. Default nothing special.
+    pub schemas: Vec<SchemaLimits>,
+}
+
+/// `[[limits.schemas]]`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SchemaLimits {
+    /// The schema.
+    pub name: String,
+    /// Clients at once that log in to it; 0 is no limit (the default).
+    pub max_clients: usize,
+    /// Connections at once that sessions in it use; 0 is no limit (the default).
+    pub max_connections: usize,
+    /// Their commands in line at once; 0 is no limit of its own (the default).
+    pub max_waiting: usize,
 }
 
 /// Where the proxy gets its clients' passwords from.
@@ -238,8 +275,22 @@ pub struct User {
     pub password: Zeroizing<String>,
     /// Clients of this user at once; 0 is no limit (the default).
     pub max_clients: usize,
+    /// Connections to the server at once; 0 is no limit of its own (the default).
+    pub max_connections: usize,
+    /// Commands in line at once; 0 is no limit of its own (the default).
+    pub max_waiting: usize,
+    /// Its part of the server where several users wait. Default 1; range 1 to 1,000.
+    pub weight: u32,
     /// The name to use at the server; absent: the same.
     pub backend_user: Option<String>,
+}
+
+impl Default for User {
+    /// Nobody, without limits.
+    fn default() -> Self {
+        let (name, password) = (String::new(), Zeroizing::default());
+        Self { name, password, max_clients: 0, max_connections: 0, max_waiting: 0, weight: 1, backend_user: None }
+    }
 }
 
 /// Without the password, so that no log line and no panic message can show it.
@@ -249,6 +300,9 @@ impl fmt::Debug for User {
             .field("name", &self.name)
             .field("password", &"...")
             .field("max_clients", &self.max_clients)
+            .field("max_connections", &self.max_connections)
+            .field("max_waiting", &self.max_waiting)
+            .field("weight", &self.weight)
             .field("backend_user", &self.backend_user)
             .finish()
     }
@@ -335,7 +389,15 @@ impl Default for Pool {
 
 impl Default for Scheduler {
     fn default() -> Self {
-        Self { queue_timeout: Duration::from_secs(30), max_waiting: 100_000 }
+        Self {
+            max_running: MaxRunning::default(),
+            stall_limit: Duration::from_millis(500),
+            oversubscribe: 64,
+            kickup: Duration::from_secs(1),
+            high_priority_tickets: 1_000_000,
+            queue_timeout: Duration::from_secs(30),
+            max_waiting: 100_000,
+        }
     }
 }
 
@@ -347,6 +409,7 @@ impl Default for Limits {
             buffer: 16 << 10,
             user_variables: 64 << 10,
             max_prepared_statements: 16_382,
+            schemas: Vec::new(),
         }
     }
 }

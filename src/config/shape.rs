@@ -122,6 +122,40 @@ impl<T: Copy + PartialEq> Shape for Word<T> {
     }
 }
 
+/// One of a few words, or something else: `"auto"` or a number.
+pub(super) struct WordOr<T: 'static, V> {
+    pub(super) words: Word<T>,
+    pub(super) other: Whole<V>,
+    /// What the other thing stands for, and back.
+    pub(super) of: fn(V) -> T,
+    pub(super) into: fn(T) -> Option<V>,
+}
+
+impl<T, V> Shape for WordOr<T, V>
+where
+    T: Copy + PartialEq,
+    V: Copy + PartialOrd + TryFrom<u64> + TryInto<u64>,
+{
+    type Value = T;
+
+    fn read(&self, written: &Written<'_>) -> Result<T, Vec<Fault>> {
+        if let DeValue::Integer(_) = written.get_ref() {
+            return self.other.read(written).map(self.of);
+        }
+        self.words
+            .read(written)
+            .map_err(|_| Fault::of(written, format!("must be {}; found {}", self.range(), found(written.get_ref()))))
+    }
+
+    fn show(&self, value: &T) -> String {
+        (self.into)(*value).map_or_else(|| self.words.show(value), |number| self.other.show(&number))
+    }
+
+    fn range(&self) -> String {
+        format!("{} | {}", self.words.range(), self.other.range())
+    }
+}
+
 /// Text of a limited length, not empty, without control characters.
 pub(super) struct Text {
     /// The most bytes.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::options::{OPTIONS, Opt, USER_OPTIONS, USERS};
+use super::list::List;
+use super::options::{OPTIONS, Opt, SCHEMAS, USERS};
 use super::reference::one;
 use super::*;
 
@@ -236,12 +237,38 @@ fn contradictions() {
             "2:9: metrics.listen: \"[::]:1\" is in server.listen too",
         ),
         ("auth.mode = 'users'", "1:6: auth.mode: \"users\" needs users"),
-        ("auth.mode = 'passthrough'\nauth.users = [{name='a', password='b'}]", "1:6: auth.mode: \"passthrough\" takes"),
+        (
+            "auth.mode = 'passthrough'\nauth.users = [{name='a', password='b'}]",
+            "2:15: auth.users: \"a\": has a password, but \"passthrough\" takes passwords from clients",
+        ),
+        (
+            "[scheduler]\nmax_running = 9\n[pool]\nmax_connections = 8",
+            "2:1: scheduler.max_running: 9 is more than pool.max_connections, 8 (4:1)",
+        ),
+        ("scheduler.max_running = 'many'", "must be \"off\" | \"auto\" | 1 to 100_000; found the text \"many\""),
+        ("limits.schemas = [{name='a'}, {name='a'}]", "limits.schemas: \"a\" is listed already, at 1:19"),
+        ("limits.schemas = [{max_clients=1}]", "limits.schemas: has no name"),
+        ("limits.schemas = [{name='a', weight=1}]", "limits.schemas: \"weight\" is not an option: a schema has name, "),
     ] {
         let mistakes = mistakes_of(text);
         assert_eq!(mistakes.len(), 1, "{text}: {mistakes:#?}");
         assert!(mistakes[0].contains(expected), "{text}: {mistakes:#?}\nshould contain\n{expected}");
     }
+}
+
+#[test]
+fn users_and_schemas_have_limits() {
+    let text = "auth.mode = 'passthrough'\nauth.users = [{name='a', weight=3, max_waiting=7}]\n[[limits.schemas]]\nname='s'\nmax_connections=2\n[scheduler]\nmax_running='auto'";
+    let config = load_text(text).unwrap();
+    let user = &config.auth.users[0];
+    assert_eq!(
+        (config.auth.mode, user.weight, user.max_waiting, user.max_connections),
+        (AuthMode::Passthrough, 3, 7, 0)
+    );
+    let schema = SchemaLimits { name: "s".into(), max_connections: 2, ..SchemaLimits::default() };
+    assert_eq!((config.limits.schemas, config.scheduler.max_running), (vec![schema], MaxRunning::Auto));
+    let numbered = load_text("scheduler.max_running = 12\nauth.users = [{name='a', password='b'}]").unwrap();
+    assert_eq!((numbered.scheduler.max_running, numbered.auth.users[0].weight), (MaxRunning::At(12), 1));
 }
 
 #[test]
@@ -427,17 +454,19 @@ fn the_sample_configuration_holds_every_option_with_its_default() {
         );
         check_entry(option, &full, lookup(full_table.get_ref(), option.name), &described.range);
     }
-    let user = match lookup(full_table.get_ref(), USERS).map(|(_, users)| users.get_ref()) {
-        Some(DeValue::Array(users)) => users.iter().next().and_then(|user| user.get_ref().as_table()).unwrap(),
-        _ => panic!("the sample has no [[auth.users]]"),
+    check_list(&USERS, &full, &full_table);
+    check_list(&SCHEMAS, &full, &full_table);
+}
+
+/// The first item of a list has every option.
+fn check_list<T: Default>(list: &List<T>, text: &str, table: &toml::Spanned<DeTable<'_>>) {
+    let item = match lookup(table.get_ref(), list.name).map(|(_, items)| items.get_ref()) {
+        Some(DeValue::Array(items)) => items.iter().next().and_then(|item| item.get_ref().as_table()).unwrap(),
+        _ => panic!("the sample has no [[{}]]", list.name),
     };
-    for option in USER_OPTIONS {
-        check_entry(
-            option,
-            &full,
-            user.get_key_value(option.name).map(|(key, value)| (key.span().start, value)),
-            &(option.range)(),
-        );
+    for option in list.options {
+        let entry = item.get_key_value(option.name).map(|(key, value)| (key.span().start, value));
+        check_entry(option, text, entry, &(option.range)());
     }
 }
 

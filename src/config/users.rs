@@ -1,98 +1,55 @@
-//! `[[auth.users]]`: reads the list, then fetches the passwords.
+//! `[[auth.users]]`: once the list is read, fetches the passwords.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
 
-use super::draft::Locate;
-use super::mistake::{Mistakes, Place};
-use super::options::{USER_OPTIONS, USERS, WrittenUser};
+use super::list::Item;
+use super::mistake::Mistakes;
+use super::options::{USERS, WrittenUser};
 use super::settings::User;
-use super::shape::{Secret, Written, kind, quoted};
-use super::suggest::nearest;
+use super::shape::{Secret, quoted};
 
 /// A user as written, and where.
-pub(super) struct DraftUser {
-    pub(super) place: Place,
-    pub(super) written: WrittenUser,
-    /// Whether something is wrong with it already.
-    faulty: bool,
-}
+pub(super) type DraftUser = Item<WrittenUser>;
 
-/// Reads the list of users.
-pub(super) fn read(list: &Written<'_>, locate: Locate<'_>, mistakes: &mut Mistakes) -> Vec<DraftUser> {
-    const FORM: &str = "must be a list of users: each starts with [[auth.users]] in double brackets";
-    let DeValue::Array(items) = list.get_ref() else {
-        mistakes.push(&locate(list.span()), USERS, format!("{FORM}; found {}", kind(list.get_ref())));
-        return Vec::new();
-    };
-    let mut users = Vec::new();
-    for item in items.iter() {
-        let place = locate(item.span());
-        match item.get_ref() {
-            DeValue::Table(table) => users.push(read_one(place, table, locate, mistakes)),
-            other => mistakes.push(&place, USERS, format!("{FORM}; found {}", kind(other))),
-        }
-    }
-    users
-}
-
-fn read_one(place: Place, table: &DeTable<'_>, locate: Locate<'_>, mistakes: &mut Mistakes) -> DraftUser {
-    let mut user = DraftUser { place, written: WrittenUser::default(), faulty: false };
-    for (key, value) in table {
-        let key_text = key.get_ref().as_ref();
-        let Some(option) = USER_OPTIONS.iter().find(|option| option.name == key_text) else {
-            let hint = match nearest(key_text, USER_OPTIONS.iter().map(|option| option.name)) {
-                Some(name) => format!("did you mean \"{name}\"?"),
-                None => format!("a user has {}", USER_OPTIONS.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")),
-            };
-            mistakes.push(&locate(key.span()), USERS, format!("{} is not an option: {hint}", quoted(key_text)));
-            user.faulty = true;
-            continue;
-        };
-        if let Err(faults) = (option.read)(&mut user.written, value) {
-            user.faulty = true;
-            for fault in faults {
-                mistakes.push(&locate(fault.span), format!("{USERS}.{}", option.name), fault.message);
-            }
-        }
-    }
-    user
-}
-
-/// Users as meant: complete, each name once, each with its password.
-pub(super) fn finish(drafts: Vec<DraftUser>, environment: &[(String, String)], mistakes: &mut Mistakes) -> Vec<User> {
+/// Users as meant: complete, each name once, each with its password unless clients bring theirs.
+pub(super) fn finish(
+    drafts: Vec<DraftUser>,
+    passthrough: bool,
+    environment: &[(String, String)],
+    mistakes: &mut Mistakes,
+) -> Vec<User> {
     let mut users: Vec<User> = Vec::with_capacity(drafts.len());
-    let mut first_places: Vec<(String, Place)> = Vec::new();
-    for DraftUser { place, written, faulty } in drafts {
-        if let Some(name) = &written.name {
-            match first_places.iter().find(|(first, _)| first == name) {
-                Some((_, first)) => {
-                    mistakes.push(&place, USERS, format!("{} is listed already, at {first}", quoted(name)));
-                }
-                None => first_places.push((name.clone(), place.clone())),
-            }
-        } else if !faulty {
-            mistakes.push(&place, USERS, "has no name: add name = \"...\"");
-        }
-        if faulty {
-            continue;
-        }
+    for Item { place, written, .. } in USERS.named(drafts, |written| written.name.as_ref(), mistakes) {
         let who = written.name.as_deref().map_or_else(|| "this user".into(), quoted);
-        match password(&written, environment) {
+        let password = if passthrough { no_password(&written) } else { password(&written, environment) };
+        match password {
             Ok(password) => users.extend(written.name.map(|name| User {
                 name,
                 password,
                 max_clients: written.max_clients,
+                max_connections: written.max_connections,
+                max_waiting: written.max_waiting,
+                weight: written.weight,
                 backend_user: written.backend_user,
             })),
-            Err(message) => mistakes.push(&place, USERS, format!("{who}: {message}")),
+            Err(message) => mistakes.push(&place, USERS.name, format!("{who}: {message}")),
         }
     }
     users
+}
+
+/// Where clients' passwords come from the clients themselves, a user is listed for its limits only.
+fn no_password(user: &WrittenUser) -> Result<Zeroizing<String>, String> {
+    match (&user.password, &user.password_file, &user.password_env) {
+        (None, None, None) => Ok(Zeroizing::default()),
+        _ => {
+            Err("has a password, but \"passthrough\" takes passwords from clients: remove it, or set \"users\"".into())
+        }
+    }
 }
 
 /// The password from the one place it was given.

@@ -195,8 +195,7 @@ fn proxy_config(server: &Server, clients: usize) -> Config {
             users: vec![config::User {
                 name: user.into(),
                 password: Zeroizing::new(password.into()),
-                max_clients: 0,
-                backend_user: None,
+                ..config::User::default()
             }],
             ..defaults.auth
         },

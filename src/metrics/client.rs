@@ -51,6 +51,12 @@ labelled! {
         UserMaxClients => "user_max_clients",
         /// `scheduler.max_waiting`
         MaxWaiting => "max_waiting",
+        /// `auth.users.max_waiting`
+        UserMaxWaiting => "user_max_waiting",
+        /// `limits.schemas.max_clients`
+        SchemaMaxClients => "schema_max_clients",
+        /// `limits.schemas.max_waiting`
+        SchemaMaxWaiting => "schema_max_waiting",
         /// `scheduler.queue_timeout`
         QueueTimeout => "queue_timeout",
         /// `limits.max_packet`

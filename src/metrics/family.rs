@@ -3,7 +3,9 @@
 use std::marker::PhantomData;
 
 use prometheus::core::Collector;
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 
 /// An enum whose variants are the values of one label.
 pub trait Labelled: Copy + 'static {
@@ -39,6 +41,22 @@ pub(super) fn counters<L: Labelled>(registry: &Registry, name: &str, help: &str,
 pub(super) fn gauges<L: Labelled>(registry: &Registry, name: &str, help: &str, by: &str) -> Family<L, IntGauge> {
     let vec = register(registry, IntGaugeVec::new(Opts::new(name, help), &[by]));
     Family { handles: L::ALL.iter().map(|l| vec.with_label_values(&[l.label()])).collect(), of: PhantomData }
+}
+
+/// A family of gauges of numbers with a fraction, with one label called `by`.
+pub(super) fn float_gauges<L: Labelled>(registry: &Registry, name: &str, help: &str, by: &str) -> Family<L, Gauge> {
+    let vec = register(registry, GaugeVec::new(Opts::new(name, help), &[by]));
+    Family { handles: L::ALL.iter().map(|l| vec.with_label_values(&[l.label()])).collect(), of: PhantomData }
+}
+
+/// Gauges by the names of users, which the configuration has.
+pub(super) fn by_user(registry: &Registry, name: &str, help: &str) -> IntGaugeVec {
+    register(registry, IntGaugeVec::new(Opts::new(name, help), &["user"]))
+}
+
+/// A single gauge of a number with a fraction.
+pub(super) fn float_gauge(registry: &Registry, name: &str, help: &str) -> Gauge {
+    register(registry, Gauge::new(name, help))
 }
 
 /// A single counter.

@@ -21,7 +21,7 @@ pub use client::{ClientMetrics, ClientState, Goodbye, Limit, LoginResult};
 #[allow(unused_imports, reason = "used by the rooms that label their own enums")]
 pub(crate) use family::labelled;
 pub use family::{Family, Labelled};
-pub use pool::{LeaseKind, PoolMetrics};
+pub use pool::{LeaseKind, PoolMetrics, WaitQueue};
 pub use relay::{Direction, RelayMetrics};
 pub use session::SessionMetrics;
 

@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::shell::now;
+use super::survey::Shown;
 use super::{Connector, Pool};
 
 /// How often the keeper looks, unless a timeout is shorter than twice this.
@@ -23,7 +24,9 @@ impl<C: Connector> Pool<C> {
         let tick = shortest.map_or(TICK, |shortest| (shortest / 2).clamp(SHORTEST_TICK, TICK));
         let mut ticks = interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut shown = Shown::default();
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            shown.show(&self.survey(), &self.metrics.pool);
             self.locked(|inner| inner.admission.expire(now()));
             self.close_dead();
             self.locked(|inner| inner.admission.refill(now()));

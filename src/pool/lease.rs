@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::admission::{Grant, SlotId};
+use super::queue::Turn;
 use super::shell::now;
-use super::{CloseReason, Connector, LeaseKind, Pool};
+use super::{CloseReason, Connector, LeaseError, LeaseKind, Pool};
 
 /// The right to use one connection.
 ///
@@ -18,17 +20,49 @@ pub struct Lease<C: Connector> {
     conn: Option<C::Conn>,
     slot: SlotId,
     kind: LeaseKind,
+    /// Does it count as running, if that is limited?
+    running: bool,
 }
 
 impl<C: Connector> Lease<C> {
     pub(super) fn new(pool: &Arc<Pool<C>>, conn: C::Conn, grant: Grant) -> Self {
-        Self { pool: Arc::clone(pool), conn: Some(conn), slot: grant.slot, kind: grant.kind }
+        Self { pool: Arc::clone(pool), conn: Some(conn), slot: grant.slot, kind: grant.kind, running: true }
     }
 
     /// What the connection was before.
     #[must_use]
     pub fn kind(&self) -> LeaseKind {
         self.kind
+    }
+
+    /// Between two turns, the session keeps it: others may run meanwhile.
+    pub fn pause(&mut self) {
+        if self.running && self.pool.limits_running() {
+            self.running = false;
+            self.pool.locked(|inner| inner.admission.pause(self.slot, now()));
+        }
+    }
+
+    /// Is its session's turn running, as far as `scheduler.max_running` is concerned?
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// After [`Lease::pause`]: the right to run the next turn, now or when others have ended. Dropping the future gives up
+    /// the place in line.
+    ///
+    /// # Errors
+    /// [`LeaseError::QueueTimeout`]; the session still has its connection.
+    pub async fn resume(&mut self, limit: Duration) -> Result<(), LeaseError<C::Error>> {
+        if self.running {
+            return Ok(());
+        }
+        if let Some((ticket, call)) = self.pool.locked(|inner| inner.resume(self.slot)) {
+            Turn::new(&self.pool, ticket, call).wait(self.pool.wait_limit(limit)).await?;
+        }
+        self.running = true;
+        Ok(())
     }
 
     /// Between two turns: back to the pool, at once to the oldest ticket that it can serve.

@@ -11,6 +11,9 @@
 //!   ticket in line ◀── grant ──   room freed ── dial for the oldest ticket that has none
 //! ```
 //!
+//! With `scheduler.max_running` a lease also is the right to run one turn. A session that keeps its connection pauses
+//! between turns ([`Lease::pause`]) and asks again ([`Lease::resume`]).
+//!
 //! Promises: never more than `max_connections` connections open, being opened or being closed; first come, first
 //! served; a connection that was not expressly released is never used again.
 //!
@@ -27,6 +30,7 @@ mod lease;
 mod queue;
 mod servers;
 mod shell;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -34,9 +38,11 @@ use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
 
+pub use self::admission::Whose;
 pub use self::lease::Lease;
 pub use self::servers::Server;
 pub use self::shell::Pool;
+pub use crate::backend::Party;
 pub use crate::metrics::{CloseReason, LeaseKind};
 
 /// Opens connections for a [`Pool`], looks after idle ones, and closes them.
@@ -90,6 +96,10 @@ pub enum FailureKind {
 pub struct Request<'a, K> {
     /// Which connections will do.
     pub class: &'a K,
+    /// The user that all connections of this class are for.
+    pub party: &'a Party,
+    /// The schema of the session, if that has limits of its own.
+    pub schema: Option<SchemaId>,
     /// Who asks: the session's number. A connection goes back to the one who had it last, if it is free.
     pub owner: u64,
     /// The state it needs; equal numbers need no restore.
@@ -97,6 +107,10 @@ pub struct Request<'a, K> {
     /// How long it may wait; at most `scheduler.queue_timeout`.
     pub wait: Duration,
 }
+
+/// The place of a schema in `[[limits.schemas]]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaId(pub u16);
 
 /// No connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,11 +123,13 @@ pub enum LeaseError<E> {
         /// The limit that ran out.
         limit: Duration,
     },
-    /// `scheduler.max_waiting` tickets are in line already.
-    #[error("{limit} clients are waiting for a backend connection already")]
+    /// As many tickets are in line as may be.
+    #[error("{limit} clients are waiting for a backend connection already ({whose:?})")]
     QueueFull {
-        /// `scheduler.max_waiting`
+        /// How many that is.
         limit: usize,
+        /// Whose limit.
+        whose: Whose,
     },
     /// A dial failed, and no open connection could serve instead.
     #[error("no backend connection could be opened: {0:?}")]
@@ -136,6 +152,12 @@ pub struct Counts {
     pub closing: usize,
     /// Tickets in line.
     pub waiting: usize,
+    /// Sessions that hold a connection and wait for their next turn.
+    pub returning: usize,
+    /// Turns that run, if their number is limited.
+    pub running: usize,
+    /// Turns that run for so long that they do not count any more.
+    pub stalled: usize,
 }
 
 impl Counts {

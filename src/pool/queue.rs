@@ -56,3 +56,40 @@ impl<C: Connector> Drop for Waiter<C> {
         }
     }
 }
+
+/// The holder of a place among those who keep their connection and wait for their next turn. Dropped, it leaves.
+pub(super) struct Turn<'a, C: Connector> {
+    pool: &'a Arc<Pool<C>>,
+    ticket: Ticket,
+    call: oneshot::Receiver<()>,
+    since: Instant,
+    in_line: bool,
+}
+
+impl<'a, C: Connector> Turn<'a, C> {
+    pub(super) fn new(pool: &'a Arc<Pool<C>>, ticket: Ticket, call: oneshot::Receiver<()>) -> Self {
+        Self { pool, ticket, call, since: Instant::now(), in_line: true }
+    }
+
+    pub(super) async fn wait(mut self, limit: Duration) -> Result<(), LeaseError<C::Error>> {
+        // One who is called in the very moment of giving up has the turn.
+        let called = timeout(limit, &mut self.call).await.is_ok() || !self.stay();
+        self.in_line = false;
+        let waited = self.since.elapsed();
+        self.pool.metrics.pool.wait_seconds.observe(waited.as_secs_f64());
+        if called { Ok(()) } else { Err(LeaseError::QueueTimeout { waited, limit }) }
+    }
+
+    fn stay(&self) -> bool {
+        self.pool.locked(|inner| inner.stay(self.ticket))
+    }
+}
+
+impl<C: Connector> Drop for Turn<'_, C> {
+    fn drop(&mut self) {
+        if self.in_line {
+            // Called meanwhile: whoever drops this holds the lease, and pauses or ends it.
+            self.stay();
+        }
+    }
+}

@@ -19,12 +19,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::admission::{Admission, Cause, Decision, Grant, Joined, Limits, Map, SlotId, Ticket};
+use super::admission::{Admission, Asked, Cause, Decision, Grant, Joined, Limits, Map, Resumed, SlotId, Ticket};
 use super::dial::Dial;
 use super::lease::Parcel;
 use super::queue::{Answer, Waiter};
 use super::{CloseReason, Connector, Counts, Lease, LeaseError, Request};
-use crate::config;
+use crate::config::{self, MaxRunning};
 use crate::metrics::{BackendState, Metrics};
 
 /// The connections to one server.
@@ -50,6 +50,8 @@ pub(super) struct Inner<C: Connector> {
     parked: Vec<Option<C::Conn>>,
     /// Where each ticket waits for its answer.
     waiters: Map<Ticket, oneshot::Sender<Answer<C>>>,
+    /// Where those wait who keep their connection.
+    turns: Map<Ticket, oneshot::Sender<()>>,
     /// What the gauges say.
     published: Counts,
     /// The error of the dial whose end is being told, for [`Cause::ThisDial`].
@@ -61,6 +63,7 @@ pub(super) struct Inner<C: Connector> {
 /// What is to be done without the lock.
 enum Effect<C: Connector> {
     Answer(oneshot::Sender<Answer<C>>, Answer<C>),
+    Call(oneshot::Sender<()>),
     Close(SlotId, C::Conn, CloseReason),
     Dial(SlotId, C::Class),
     Wake(Instant),
@@ -76,6 +79,7 @@ impl<C: Connector> Pool<C> {
         connector: C,
         settings: &config::Pool,
         scheduler: &config::Scheduler,
+        schemas: &[config::SchemaLimits],
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let limits = Limits {
@@ -85,6 +89,12 @@ impl<C: Connector> Pool<C> {
             max_lifetime: settings.max_lifetime,
             open_parallel: settings.open_parallel.max(1),
             max_waiting: scheduler.max_waiting,
+            max_running: scheduler.max_running,
+            stall_limit: scheduler.stall_limit,
+            oversubscribe: scheduler.oversubscribe,
+            kickup: scheduler.kickup,
+            high_priority_tickets: scheduler.high_priority_tickets,
+            schemas: schemas.to_vec(),
         };
         metrics.pool.max_connections.add(gauge(settings.max_connections));
         Arc::new(Self {
@@ -97,9 +107,10 @@ impl<C: Connector> Pool<C> {
             stop: CancellationToken::new(),
             drained: Notify::new(),
             inner: Mutex::new(Inner {
-                admission: Admission::new(limits, rand::random()),
+                admission: Admission::new(limits, rand::random(), now()),
                 parked: Vec::new(),
                 waiters: Map::default(),
+                turns: Map::default(),
                 published: Counts::default(),
                 this_error: None,
                 unreachable: None,
@@ -119,9 +130,19 @@ impl<C: Connector> Pool<C> {
     pub async fn lease(self: &Arc<Self>, request: Request<'_, C::Class>) -> Result<Lease<C>, LeaseError<C::Error>> {
         match self.enter(&request, |inner, first| inner.join(self, &request, first)) {
             Ok(lease) => Ok(lease),
-            Err(Ok(waiter)) => waiter.wait(request.wait.min(self.scheduler.queue_timeout)).await,
+            Err(Ok(waiter)) => waiter.wait(self.wait_limit(request.wait)).await,
             Err(Err(refused)) => Err(refused),
         }
+    }
+
+    /// Is the number of running statements limited?
+    pub(super) fn limits_running(&self) -> bool {
+        self.scheduler.max_running != MaxRunning::Off
+    }
+
+    /// How long somebody who would wait for so long may wait.
+    pub(super) fn wait_limit(&self, wait: Duration) -> Duration {
+        wait.min(self.scheduler.queue_timeout)
     }
 
     /// The connection that has been idle for longest, of whatever class, for a look at the server; none if there is none,
@@ -160,9 +181,14 @@ impl<C: Connector> Pool<C> {
         self.waiting() > 0
     }
 
+    /// A look at admission that changes nothing.
+    pub(super) fn admission<R>(&self, look: impl FnOnce(&Admission<C::Class>) -> R) -> R {
+        look(&self.inner.lock().admission)
+    }
+
     /// What there is now.
     pub fn counts(&self) -> Counts {
-        self.inner.lock().admission.counts()
+        self.admission(Admission::counts)
     }
 
     /// Takes nothing new, refuses those in line, closes what is idle, gives up dials, and waits at most `limit` for
@@ -194,7 +220,7 @@ impl<C: Connector> Pool<C> {
         loop {
             let mut lease = self.locked(|inner| {
                 let met_dead = dead.take().map(|slot| inner.admission.closed(slot)).is_some();
-                match inner.admission.take(request.class, request.owner, request.state) {
+                match inner.admission.take(&asked(request), now()) {
                     Some(grant) => Ok(inner.check_out(self, grant)),
                     None => Err(otherwise(inner, met_dead)),
                 }
@@ -224,6 +250,8 @@ impl<C: Connector> Pool<C> {
             match effect {
                 // If the waiter has vanished meanwhile, the answer comes back, and a lease in it goes to the next.
                 Effect::Answer(waiter, answer) => drop(waiter.send(answer)),
+                // If it has vanished meanwhile, its lease ends, and with it the turn.
+                Effect::Call(turn) => drop(turn.send(())),
                 Effect::Close(slot, conn, reason) => {
                     if self.dispose(slot, conn, reason) {
                         let mut inner = self.inner.lock();
@@ -290,13 +318,13 @@ impl<C: Connector> Inner<C> {
         request: &Request<'_, C::Class>,
         first: bool,
     ) -> Result<Waiter<C>, LeaseError<C::Error>> {
-        match self.admission.join(request.class, request.owner, request.state, first, now()) {
+        match self.admission.join(&asked(request), first, now()) {
             Joined::Waiting(ticket) => {
                 let (sender, receiver) = oneshot::channel();
                 self.waiters.insert(ticket, sender);
                 Ok(Waiter::new(pool, ticket, receiver))
             }
-            Joined::QueueFull => Err(LeaseError::QueueFull { limit: pool.scheduler.max_waiting }),
+            Joined::QueueFull { limit, whose } => Err(LeaseError::QueueFull { limit, whose }),
             Joined::Refused(cause) => Err(self.refusal(cause)),
         }
     }
@@ -305,6 +333,24 @@ impl<C: Connector> Inner<C> {
     pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
         self.waiters.remove(&ticket);
         self.admission.leave(ticket)
+    }
+
+    /// The right to run; if others come first, a ticket and where it is called.
+    pub(super) fn resume(&mut self, slot: SlotId) -> Option<(Ticket, oneshot::Receiver<()>)> {
+        match self.admission.resume(slot, now()) {
+            Resumed::Now => None,
+            Resumed::Waiting(ticket) => {
+                let (sender, receiver) = oneshot::channel();
+                self.turns.insert(ticket, sender);
+                Some((ticket, receiver))
+            }
+        }
+    }
+
+    /// Gives up a turn; `false` if it has been called.
+    pub(super) fn stay(&mut self, ticket: Ticket) -> bool {
+        self.turns.remove(&ticket);
+        self.admission.stay(ticket)
     }
 
     /// Where this ticket, which has just left the line, waits for its answer.
@@ -343,6 +389,9 @@ impl<C: Connector> Inner<C> {
                 let waiter = self.waiter(ticket);
                 Effect::Answer(waiter, Ok(Parcel::new(self.check_out(pool, grant))))
             }
+            Decision::Resume { ticket } => {
+                Effect::Call(self.turns.remove(&ticket).expect("one who returns has a place to be called"))
+            }
             Decision::Refuse { ticket, cause } => Effect::Answer(self.waiter(ticket), Err(self.refusal(cause))),
             Decision::Close { slot, reason } => {
                 let conn = self.parked[slot.0].take().expect("a connection to be closed is parked");
@@ -363,6 +412,10 @@ impl<C: Connector> Inner<C> {
         add(state.get(BackendState::Opening), old.opening, new.opening);
         add(state.get(BackendState::Idle), old.idle, new.idle);
         add(state.get(BackendState::Leased), old.leased, new.leased);
+        let pool_metrics = &pool.metrics.pool;
+        add(&pool_metrics.returning, old.returning, new.returning);
+        add(&pool_metrics.running, old.running, new.running);
+        add(&pool_metrics.stalled, old.stalled, new.stalled);
         if old.waiting != new.waiting {
             add(&pool.metrics.pool.waiting, old.waiting, new.waiting);
             pool.waiting.store(new.waiting, Ordering::Relaxed);
@@ -384,6 +437,12 @@ impl<C: Connector> Drop for Pool<C> {
             self.runtime.spawn(self.connector.close(conn));
         }
     }
+}
+
+/// A request, as admission wants it.
+fn asked<'a, K>(request: &Request<'a, K>) -> Asked<'a, K> {
+    let Request { class, party, schema, owner, state, .. } = *request;
+    Asked { class, party, schema, owner, state }
 }
 
 /// The time, as admission wants it.

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Bench {
     fn with(settings: config::Pool) -> Self {
         let (server, metrics) = (Arc::<Server>::default(), Arc::new(Metrics::new()));
         let scheduler = config::Scheduler::default();
-        let pool = Pool::new(Dummy(Arc::clone(&server)), &settings, &scheduler, Arc::clone(&metrics));
+        let pool = Pool::new(Dummy(Arc::clone(&server)), &settings, &scheduler, &[], Arc::clone(&metrics));
         Self { server, metrics, pool }
     }
 
@@ -116,8 +116,12 @@ impl Bench {
     }
 }
 
+/// All classes are one party's.
+static EVERYBODY: LazyLock<Party> = LazyLock::new(Party::default);
+
 fn request<'a>(class: &'a &'static str, owner: u64, milliseconds: u64) -> Request<'a, &'static str> {
-    Request { class, owner, state: 0, wait: Duration::from_millis(milliseconds) }
+    let wait = Duration::from_millis(milliseconds);
+    Request { class, party: &EVERYBODY, schema: None, owner, state: 0, wait }
 }
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {

@@ -32,6 +32,7 @@ mod page;
 mod pins;
 mod prepared;
 mod questions;
+mod scheduler;
 mod schema;
 mod sharing;
 mod state;

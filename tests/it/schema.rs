@@ -245,7 +245,7 @@ on_both!(
     |config| {
         one_backend(config);
         let password = "first".to_owned().into();
-        config.auth.users.push(User { name: turncoat(), password, max_clients: 0, backend_user: None });
+        config.auth.users.push(User { name: turncoat(), password, ..User::default() });
     },
     |t| async move {
         let (mut admin, user) = (t.admin().await, turncoat());

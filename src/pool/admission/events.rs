@@ -4,45 +4,90 @@ use std::hash::Hash;
 use std::time::Instant;
 
 use super::gate::Ceiling;
-use super::{Admission, Cause, ClassId, Decision, Grant, Joined, LeaseKind, SlotId, SlotState, Ticket, Wish, withdraw};
+use super::{
+    Admission, Asked, Cause, ClassId, Decision, Grant, Held, Joined, LeaseKind, LeaseState, SlotId, SlotState, Ticket,
+    Whose, Wish, withdraw,
+};
 use crate::metrics::CloseReason;
 use crate::pool::FailureKind;
 
 /// Requests and tickets.
 impl<K: Clone + Eq + Hash> Admission<K> {
-    /// An idle connection of this class, at once. Nobody is overtaken: a class with tickets has no idle connection.
-    pub(in crate::pool) fn take(&mut self, class: &K, owner: u64, state: u64) -> Option<Grant> {
-        let class = *self.by_key.get(class)?;
-        let wish = Wish { class, owner, state };
+    /// An idle connection of this class, at once. Nobody is overtaken: whoever waits while there is one, and room for one
+    /// more to run, waits for something else.
+    pub(in crate::pool) fn take(&mut self, asked: &Asked<'_, K>, now: Instant) -> Option<Grant> {
+        self.now = now;
+        let class = *self.by_key.get(asked.class)?;
+        let held = self.held_by(class, asked.schema);
+        if !self.running.has_room() || self.quotas.full(held).is_some() {
+            return None;
+        }
+        let wish = Wish { class, owner: asked.owner, state: asked.state, held, since: now };
         let slot = self.choose(wish)?;
+        self.quotas.acquire(held);
         Some(self.grant(slot, wish))
     }
 
     /// Goes to the end of the line, or to its front if `first`.
-    pub(in crate::pool) fn join(&mut self, class: &K, owner: u64, state: u64, first: bool, now: Instant) -> Joined {
+    pub(in crate::pool) fn join(&mut self, asked: &Asked<'_, K>, first: bool, now: Instant) -> Joined {
+        self.now = now;
         if self.shut_down {
             return Joined::Refused(Cause::Closed);
         }
         if self.line.len() >= self.limits.max_waiting {
-            return Joined::QueueFull;
+            return Joined::QueueFull { limit: self.limits.max_waiting, whose: Whose::Everybody };
         }
-        let class = self.class_of(class);
-        if self.gate.is_shut(now) && self.is_bereft(class) {
+        let class = self.class_of(asked.class, asked.party);
+        let held = self.held_by(class, asked.schema);
+        if let Some(refused) = self.refusal_of(class, held, now) {
             self.forget_if_unused(class);
-            return Joined::Refused(Cause::Unreachable);
+            return refused;
         }
-        let wish = Wish { class, owner, state };
-        let ticket = if first { self.line.join_first(wish) } else { self.line.join(wish) };
-        self.ready.push(class);
+        let wish = Wish { class, owner: asked.owner, state: asked.state, held, since: now };
+        let ticket = if first { self.line.first_number() } else { self.line.last_number() };
+        let parked = self.quotas.full(held);
+        match parked {
+            Some(quota) => self.quotas.park(quota, ticket),
+            None => self.quotas.acquire(held),
+        }
+        self.quotas.comes(held);
+        self.line.join(ticket, wish, parked);
+        self.count_ticket(class, 1);
+        self.mark_ready(class);
         self.changed = true;
         Joined::Waiting(ticket)
     }
 
+    /// Why nobody who needs this class, and counts against these quotas, may join the line now.
+    fn refusal_of(&self, class: ClassId, [user, schema]: Held, now: Instant) -> Option<Joined> {
+        if self.gate.is_shut(now) && self.is_bereft(class) {
+            return Some(Joined::Refused(Cause::Unreachable));
+        }
+        let crowded = |held, whose| Some(Joined::QueueFull { limit: self.quotas.crowded(held)?, whose });
+        crowded([user, None], Whose::User).or_else(|| crowded([None, schema], Whose::Schema))
+    }
+
     /// Leaves the line; `false` if a decision about this ticket was made before.
     pub(in crate::pool) fn leave(&mut self, ticket: Ticket) -> bool {
-        let Some(wish) = self.line.leave(ticket) else { return false };
-        self.forget_if_unused(wish.class);
+        let Some(waiting) = self.line.leave(ticket) else { return false };
+        let Wish { class, held, .. } = waiting.wish;
+        match waiting.parked {
+            Some(quota) => self.quotas.unpark(quota, ticket),
+            None => self.quotas.release(held),
+        }
+        self.quotas.goes(held);
+        self.count_ticket(class, -1);
+        self.forget_if_unused(class);
+        self.changed = true;
         true
+    }
+
+    /// A ticket of this class came (`1`) or went (`-1`).
+    pub(super) fn count_ticket(&mut self, class: ClassId, change: isize) {
+        let party = self.classes[class.0].party;
+        if self.parties.tickets(party, change) {
+            self.show_pass(party);
+        }
     }
 
     /// The best idle connection: the owner's own, one in the same state, one never used, the one idle for longest.
@@ -71,6 +116,9 @@ impl<K: Clone + Eq + Hash> Admission<K> {
             withdraw(&mut self.owners, &mut self.slots[other.0]);
         }
         self.enter(slot, SlotState::Leased);
+        let run = self.running.start(slot, self.now);
+        let price = self.charge(wish.class);
+        self.slots[slot.0].lease = LeaseState { run, held: wish.held, price, ..LeaseState::new(self.now) };
         Grant { slot, kind }
     }
 
@@ -85,6 +133,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
 impl<K: Clone + Eq + Hash> Admission<K> {
     /// A lease ended between two turns.
     pub(in crate::pool) fn release(&mut self, slot: SlotId, owner: u64, state: u64, now: Instant) {
+        self.now = now;
         let this = &mut self.slots[slot.0];
         debug_assert_eq!(this.state, SlotState::Leased);
         this.left = Some(state);
@@ -103,6 +152,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         let (slot, _) = self.idle.oldest()?;
         withdraw(&mut self.owners, &mut self.slots[slot.0]);
         self.enter(slot, SlotState::Leased);
+        self.slots[slot.0].lease = LeaseState::new(self.now);
         Some(Grant { slot, kind: LeaseKind::OtherState })
     }
 
@@ -139,7 +189,8 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         self.line.dials(class, -1);
         self.rest(slot, now);
         if self.slots[slot.0].state == SlotState::Idle {
-            self.last_opened = Some(self.classes[class.0].key.clone());
+            let this = &self.classes[class.0];
+            self.last_opened = Some((this.key.clone(), self.parties.party(this.party)));
         }
     }
 
@@ -166,7 +217,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
             }
             Some(FailureKind::Account) => {
                 self.gate.reached();
-                self.last_opened.take_if(|key| *key == self.classes[class.0].key);
+                self.last_opened.take_if(|(key, _)| *key == self.classes[class.0].key);
                 let counts = self.classes[class.0].counts;
                 self.refuse_or_limit(class, counts.idle + counts.leased == 0, now);
             }
@@ -216,7 +267,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
             self.slots[slot.0].since = now;
             self.enter(slot, SlotState::Idle);
             if self.line.len() > 0 {
-                self.ready.push(class);
+                self.mark_ready(class);
             }
         }
     }
@@ -248,7 +299,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
     /// Fails all tickets of a class, the oldest first.
     pub(super) fn refuse_class(&mut self, class: ClassId, cause: Cause) {
         while let Some(ticket) = self.line.oldest_of(class) {
-            self.line.leave(ticket);
+            self.leave(ticket);
             self.decisions.push(Decision::Refuse { ticket, cause });
         }
         self.forget_if_unused(class);
@@ -267,7 +318,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
 
     /// As [`Admission::retire_all`], for one class.
     pub(in crate::pool) fn retire_class(&mut self, class: &K) {
-        self.last_opened.take_if(|key| key == class);
+        self.last_opened.take_if(|(key, _)| key == class);
         let Some(class) = self.by_key.get(class).copied() else { return };
         self.epoch += 1;
         self.classes[class.0].min_epoch = self.epoch;
@@ -297,14 +348,17 @@ impl<K: Clone + Eq + Hash> Admission<K> {
 
     /// Dials until `min_idle` connections are idle or on their way.
     pub(in crate::pool) fn refill(&mut self, now: Instant) {
-        let Some(key) = self.last_opened.clone() else { return };
+        self.now = now;
+        let Some((key, party)) = self.last_opened.clone() else { return };
         let lacking = self.limits.min_idle.saturating_sub(self.counts.idle + self.counts.opening);
         if lacking == 0 || self.line.len() > 0 {
             return;
         }
-        let class = self.class_of(&key);
+        let class = self.class_of(&key, &party);
         for _ in 0..lacking {
-            if !self.may_dial(now) || !self.has_room(now) || self.is_held_back(class, now) {
+            let party = self.classes[class.0].party;
+            let has_room = self.has_room(now) && self.parties.has_room(party);
+            if !self.may_dial(now) || !has_room || self.is_held_back(class, now) {
                 break;
             }
             self.dial(class, now);
@@ -314,6 +368,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
 
     /// A [`Decision::Wake`] came back.
     pub(in crate::pool) fn woke(&mut self, now: Instant) {
+        self.now = now;
         self.wake_at.take_if(|at| *at <= now);
         self.changed = true;
     }

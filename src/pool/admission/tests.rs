@@ -5,69 +5,108 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::pool::FailureKind;
 
-/// Admission with a clock, taking one event at a time.
-struct Desk {
-    admission: Admission<&'static str>,
-    now: Instant,
+/// Limits that limit nothing else.
+pub(super) fn limits(max_connections: usize, open_parallel: usize) -> Limits {
+    Limits {
+        max_connections,
+        min_idle: 0,
+        idle_timeout: Duration::ZERO,
+        max_lifetime: Duration::ZERO,
+        open_parallel,
+        max_waiting: 100,
+        max_running: MaxRunning::Off,
+        stall_limit: 100 * MS,
+        oversubscribe: 0,
+        kickup: 1000 * MS,
+        high_priority_tickets: u32::MAX,
+        schemas: Vec::new(),
+    }
+}
+
+/// Admission with a clock, taking one event at a time. All classes are one party's, unless a test says otherwise.
+pub(super) struct Desk {
+    pub(super) admission: Admission<&'static str>,
+    pub(super) now: Instant,
+    /// Whose classes these are, by name; `None` is "everybody".
+    pub(super) parties: Vec<(&'static str, Party)>,
+    pub(super) schema: Option<SchemaId>,
 }
 
 impl Desk {
-    fn new(max_connections: usize, open_parallel: usize) -> Self {
-        Self::with(Limits {
-            max_connections,
-            min_idle: 0,
-            idle_timeout: Duration::ZERO,
-            max_lifetime: Duration::ZERO,
-            open_parallel,
-            max_waiting: 100,
-        })
+    pub(super) fn new(max_connections: usize, open_parallel: usize) -> Self {
+        Self::with(limits(max_connections, open_parallel))
     }
 
-    fn with(limits: Limits) -> Self {
-        Self { admission: Admission::new(limits, 1), now: Instant::now() }
+    pub(super) fn with(limits: Limits) -> Self {
+        let now = Instant::now();
+        Self { admission: Admission::new(limits, 1, now), now, parties: Vec::new(), schema: None }
+    }
+
+    /// What a request for this class is.
+    fn asked<R>(
+        &mut self,
+        class: &'static str,
+        (owner, state): (u64, u64),
+        ask: impl FnOnce(&mut Admission<&'static str>, &Asked<'_, &'static str>, Instant) -> R,
+    ) -> R {
+        let known = self.parties.iter().find(|(of, _)| *of == class);
+        let party = known.map_or_else(|| Party { name: "everybody".into(), ..Party::default() }, |it| it.1.clone());
+        let asked = Asked { class: &class, party: &party, schema: self.schema, owner, state };
+        ask(&mut self.admission, &asked, self.now)
+    }
+
+    pub(super) fn take(&mut self, class: &'static str, owner: u64, state: u64) -> Option<Grant> {
+        self.asked(class, (owner, state), |admission, asked, now| admission.take(asked, now))
+    }
+
+    pub(super) fn join(&mut self, class: &'static str, owner: u64, state: u64, first: bool) -> Joined {
+        self.asked(class, (owner, state), |admission, asked, now| admission.join(asked, first, now))
     }
 
     /// Takes an idle connection or a ticket.
-    fn ask(&mut self, class: &'static str, owner: u64, state: u64) -> Result<Grant, Ticket> {
-        let granted = self.admission.take(&class, owner, state);
-        granted.ok_or_else(|| match self.admission.join(&class, owner, state, false, self.now) {
+    pub(super) fn ask(&mut self, class: &'static str, owner: u64, state: u64) -> Result<Grant, Ticket> {
+        let granted = self.take(class, owner, state);
+        granted.ok_or_else(|| match self.join(class, owner, state, false) {
             Joined::Waiting(ticket) => ticket,
             refused => panic!("{refused:?}"),
         })
     }
 
-    fn wait(&mut self, class: &'static str) -> Ticket {
+    pub(super) fn wait(&mut self, class: &'static str) -> Ticket {
         self.ask(class, 0, 0).expect_err("nothing should be idle")
     }
 
-    fn after(&mut self, event: impl FnOnce(&mut Admission<&'static str>, Instant)) -> Vec<Decision<&'static str>> {
+    pub(super) fn after(
+        &mut self,
+        event: impl FnOnce(&mut Admission<&'static str>, Instant),
+    ) -> Vec<Decision<&'static str>> {
         event(&mut self.admission, self.now);
         self.admission.decide(self.now);
         self.admission.decisions()
     }
 
-    fn settle(&mut self) -> Vec<Decision<&'static str>> {
+    pub(super) fn settle(&mut self) -> Vec<Decision<&'static str>> {
         self.after(|_, _| ())
     }
 
-    fn opened(&mut self, slot: usize) -> Vec<Decision<&'static str>> {
+    pub(super) fn opened(&mut self, slot: usize) -> Vec<Decision<&'static str>> {
         self.after(|admission, now| admission.opened(SlotId(slot), now))
     }
 
-    fn failed(&mut self, slot: usize, kind: FailureKind) -> Vec<Decision<&'static str>> {
+    pub(super) fn failed(&mut self, slot: usize, kind: FailureKind) -> Vec<Decision<&'static str>> {
         self.after(|admission, now| admission.failed(SlotId(slot), Some(kind), now))
     }
 
-    fn release(&mut self, slot: usize, owner: u64, state: u64) -> Vec<Decision<&'static str>> {
+    pub(super) fn release(&mut self, slot: usize, owner: u64, state: u64) -> Vec<Decision<&'static str>> {
         self.after(|admission, now| admission.release(SlotId(slot), owner, state, now))
     }
 
-    fn closed(&mut self, slot: usize) -> Vec<Decision<&'static str>> {
+    pub(super) fn closed(&mut self, slot: usize) -> Vec<Decision<&'static str>> {
         self.after(|admission, _| admission.closed(SlotId(slot)))
     }
 
     /// Lets time pass until the wake-up that must have been asked for in `decisions`.
-    fn sleep(&mut self, decisions: &[Decision<&'static str>]) -> Vec<Decision<&'static str>> {
+    pub(super) fn sleep(&mut self, decisions: &[Decision<&'static str>]) -> Vec<Decision<&'static str>> {
         let [.., Decision::Wake { at }] = decisions else { panic!("no wake-up: {decisions:?}") };
         assert!(*at > self.now);
         self.now = *at;
@@ -75,7 +114,7 @@ impl Desk {
     }
 
     /// A pool with these connections of class "a", all idle: slot, owner and state (owner 0: never used).
-    fn idle(connections: &[(u64, u64)]) -> Self {
+    pub(super) fn idle(connections: &[(u64, u64)]) -> Self {
         let mut desk = Self::new(connections.len(), connections.len());
         for _ in connections {
             desk.wait("a");
@@ -96,21 +135,21 @@ impl Desk {
     }
 }
 
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 
-fn dial(slot: usize, class: &'static str) -> Decision<&'static str> {
+pub(super) fn dial(slot: usize, class: &'static str) -> Decision<&'static str> {
     Decision::Dial { slot: SlotId(slot), class }
 }
 
-fn close(slot: usize, reason: CloseReason) -> Decision<&'static str> {
+pub(super) fn close(slot: usize, reason: CloseReason) -> Decision<&'static str> {
     Decision::Close { slot: SlotId(slot), reason }
 }
 
-fn grant(ticket: Ticket, slot: usize, kind: LeaseKind) -> Decision<&'static str> {
+pub(super) fn grant(ticket: Ticket, slot: usize, kind: LeaseKind) -> Decision<&'static str> {
     Decision::Grant { ticket, grant: Grant { slot: SlotId(slot), kind } }
 }
 
-fn refuse(ticket: Ticket, cause: Cause) -> Decision<&'static str> {
+pub(super) fn refuse(ticket: Ticket, cause: Cause) -> Decision<&'static str> {
     Decision::Refuse { ticket, cause }
 }
 
@@ -239,7 +278,7 @@ fn an_unreachable_server_fails_everybody_at_once_and_is_probed() {
     assert_eq!(desk.admission.counts().waiting, 2);
     let refused = desk.failed(1, FailureKind::Timeout);
     assert_eq!(refused[..2], [refuse(a1, Cause::ThisDial), refuse(a2, Cause::ThisDial)]);
-    assert_eq!(desk.admission.join(&"a", 0, 0, false, desk.now), Joined::Refused(Cause::Unreachable));
+    assert_eq!(desk.join("a", 0, 0, false), Joined::Refused(Cause::Unreachable));
     assert!(desk.admission.classes.is_empty(), "forgotten");
     // After the pause: one dial, not two; its success opens the gate.
     desk.now += 20 * MS;
@@ -440,14 +479,8 @@ fn a_connection_is_served_or_retired_after_a_look() {
 
 #[test]
 fn connections_do_not_live_for_ever() {
-    let limits = Limits {
-        max_connections: 3,
-        min_idle: 1,
-        idle_timeout: 100 * MS,
-        max_lifetime: 1000 * MS,
-        open_parallel: 3,
-        max_waiting: 10,
-    };
+    let limits =
+        Limits { min_idle: 1, idle_timeout: 100 * MS, max_lifetime: 1000 * MS, max_waiting: 10, ..limits(3, 3) };
     let mut desk = Desk::with(limits);
     for _ in 0..3 {
         desk.wait("a");
@@ -482,7 +515,7 @@ fn a_dead_connection_costs_its_finder_no_place_in_line() {
     assert_eq!(desk.settle(), []);
     // Found dead: room is free, and the finder goes in front of the one who came later.
     desk.admission.closed(SlotId(0));
-    let Joined::Waiting(first) = desk.admission.join(&"a", 11, 1, true, desk.now) else { panic!("refused") };
+    let Joined::Waiting(first) = desk.join("a", 11, 1, true) else { panic!("refused") };
     assert_eq!(desk.settle(), [dial(0, "a")]);
     assert_eq!(desk.opened(0), [grant(first, 0, LeaseKind::Fresh)]);
     assert_eq!(desk.release(0, 11, 1), [grant(late, 0, LeaseKind::OtherState)]);
@@ -498,7 +531,7 @@ fn the_line_has_a_limit() {
     for _ in 0..100 {
         desk.wait("a");
     }
-    assert_eq!(desk.admission.join(&"a", 0, 0, false, desk.now), Joined::QueueFull);
+    assert_eq!(desk.join("a", 0, 0, false), Joined::QueueFull { limit: 100, whose: Whose::Everybody });
 }
 
 #[test]
@@ -511,7 +544,7 @@ fn a_shut_down_pool_ends_with_its_leases() {
     assert_eq!(desk.settle(), [dial(1, "a")]);
     let shut = desk.after(|admission, _| admission.shut_down());
     assert_eq!(shut, [refuse(a2, Cause::Closed)]);
-    assert_eq!(desk.admission.join(&"a", 0, 0, false, desk.now), Joined::Refused(Cause::Closed));
+    assert_eq!(desk.join("a", 0, 0, false), Joined::Refused(Cause::Closed));
     assert_eq!(desk.opened(1), [close(1, CloseReason::Drain)]);
     assert_eq!(desk.release(0, 1, 1), [close(0, CloseReason::Drain)]);
     (0..2).for_each(|slot| drop(desk.closed(slot)));

@@ -270,8 +270,7 @@ fn config(server: SocketAddr) -> Config {
     let user = |name: &str, password: &str| User {
         name: name.into(),
         password: password.to_owned().into(),
-        max_clients: 0,
-        backend_user: None,
+        ..User::default()
     };
     config.auth.users = vec![
         user("app", "app-secret"),
