@@ -46,6 +46,8 @@ pub struct Backend {
     pub era: u64,
     /// A global variable may have been changed while it was opened or reset: its defaults may be those of the next era.
     pub unsure: bool,
+    /// Transactions are not tracked: see [`Backend::set_quiet`].
+    pub(super) quiet: bool,
     /// Names that were given to statements prepared as text.
     pub names: NamesThere,
 }
@@ -105,6 +107,7 @@ impl Backend {
     pub async fn arm_trackers(&mut self) -> Result<(), QueryError> {
         if self.tracks() {
             self.query(TRACKERS).await?;
+            self.quiet = false;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings};
 use super::kill::Threads;
+use super::query_cache::QueryCache;
 use super::{
     Account, Backend, Class, Defaults, Globals, NamesThere, OpenError, Prepared, QueryError, Served, ServerFacts,
 };
@@ -48,6 +49,8 @@ pub struct Connector {
     threads: Arc<Threads>,
     facts: ArcSwapOption<ServerFacts>,
     eras: Eras,
+    /// Whether there is a query cache, and in which era.
+    pub(super) query_cache: QueryCache,
     defaults: Defaults,
     interner: Arc<Interner>,
     metrics: Arc<Metrics>,
@@ -97,6 +100,7 @@ impl Connector {
             threads: Arc::default(),
             facts: ArcSwapOption::empty(),
             eras: Eras::default(),
+            query_cache: QueryCache::default(),
             defaults: Defaults::default(),
             interner,
             metrics,
@@ -285,6 +289,7 @@ impl Connector {
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
             era: class.era,
             unsure: false,
+            quiet: false,
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
         backend.unsure = late || self.eras.changed_since(calm);

@@ -43,6 +43,11 @@ impl FromIterator<(Vec<u8>, Option<Vec<u8>>)> for Globals {
     }
 }
 
+/// Does this variable move by itself?
+pub(super) fn moves(name: &[u8]) -> bool {
+    MOVING.contains(&name)
+}
+
 impl Backend {
     /// Asks for all global variables. Needs no privilege; about 650 rows or 18 kB, 1 to 3 ms of a server's time.
     ///

@@ -20,6 +20,7 @@ mod named;
 mod opening;
 mod prepared;
 mod query;
+mod query_cache;
 mod restore;
 
 pub use account::{Account, AccountIds, Party};

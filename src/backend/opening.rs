@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::connection::TRACKERS;
+use super::globals::moves;
 use super::{Backend, QueryError};
 use crate::protocol::capability::CapabilityFlags;
 use crate::session::{Charset, StateSpec, Value, note_initial};
@@ -66,6 +67,7 @@ impl Backend {
         statements.extend(init_sql.iter().map(String::as_str));
         statements.push(STATE);
         let answers = self.batch(&statements).await.map_err(|error| self.blame(error))?;
+        self.quiet = false;
         let fields = answers.last().map(|rows| rows.fields(0)).unwrap_or_default();
         let mut spec = state(fields);
         if self.has_init_sql() {
@@ -107,7 +109,7 @@ impl Backend {
         let global: std::collections::HashMap<_, _> = global.decode().into_iter().filter_map(pair).collect();
         let armed = self.capabilities.contains(CapabilityFlags::CLIENT_INTERACTIVE);
         for (name, value) in own.decode().into_iter().filter_map(pair) {
-            let differs = global.get(&name).is_some_and(|other| *other != value);
+            let differs = !moves(&name) && global.get(&name).is_some_and(|other| *other != value);
             if differs && !(armed && name == b"wait_timeout") {
                 note_initial(spec, &name, &value);
             }

@@ -29,6 +29,12 @@ impl Prefix {
         prefix
     }
 
+    /// One more statement, behind the others.
+    pub fn append(&mut self, sql: &str) {
+        append_command(&mut self.bytes, Command::Query, sql.as_bytes());
+        self.replies += 1;
+    }
+
     /// One statement that is certain to succeed.
     #[must_use]
     pub fn statement(sql: &str) -> Self {

@@ -71,7 +71,8 @@ impl Client {
             Some(there) => Some(there),
             None => lease.prepared.find(&plan.wanted),
         };
-        if found.is_none() && !Box::pin(self.part_from_last(&mut lease, effects)).await {
+        let parts = found.is_none() || self.parts_by_tuning(&lease, command, effects);
+        if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));

@@ -29,6 +29,7 @@ mod serve;
 mod settle;
 mod state;
 mod statements;
+mod tune;
 mod turn;
 pub mod users;
 mod watch;

@@ -75,6 +75,11 @@ impl Client {
         {
             return Box::pin(self.unnamed(lease, error, &task)).await;
         }
+        if self.parts_by_tuning(&lease, task.command, task.effects.as_ref())
+            && !Box::pin(self.part_from_last(&mut lease, task.effects.as_ref())).await
+        {
+            return self.lost(lease).await;
+        }
         let recall = match &task.spoken {
             Some(spoken) => self.recalled_spoken(spoken, task.effects.as_ref()),
             None => self.recalled(task.command, task.effects.as_ref()),
@@ -121,6 +126,9 @@ impl Client {
             lease.discard(CloseReason::Lost);
             let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
             return ControlFlow::Break(self.last_words(1, &fault, Goodbye::BackendLost).await);
+        }
+        if !self.tune(&mut lease, task).await {
+            return self.lost(lease).await;
         }
         let option = self.argument().get(..2).and_then(|it| it.try_into().ok()).map(u16::from_le_bytes);
         let mut traffic = Traffic::default();

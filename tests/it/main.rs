@@ -31,6 +31,7 @@ mod packets;
 mod page;
 mod pins;
 mod prepared;
+mod query_cache;
 mod questions;
 mod scheduler;
 mod schema;

@@ -78,6 +78,12 @@ impl Default for Wishes {
 }
 
 impl Wishes {
+    /// Does the client want to hear nothing of transactions?
+    #[must_use]
+    pub fn ignore_transactions(&self) -> bool {
+        self.transactions == Transactions::Off
+    }
+
     /// The defaults of a server of this flavour: the schema, and five variables.
     pub fn new(flavour: Flavour) -> Self {
         Self {
