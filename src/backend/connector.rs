@@ -270,6 +270,9 @@ impl Connector {
                 }
             }
         }
+        if !conversation.capabilities().contains(class.flags() & CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) {
+            return Err(OpenError::ours(OpenResult::Protocol, "the server does not take query attributes any more"));
+        }
         let greeting = conversation
             .greeting()
             .ok_or_else(|| OpenError::ours(OpenResult::Protocol, "the server accepted a login without greeting"))?;
@@ -335,10 +338,8 @@ impl Connector {
             let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode, autocommit_off };
             self.learn(greeting, Some(settings));
         }
-        if backend.try_defaults(&self.defaults, account).await? {
-            initial = backend.begin().await?;
-        }
-        backend.state = BackendState::fresh(self.interner.intern(initial), false);
+        let warned = backend.try_defaults(&self.defaults, account).await?;
+        backend.state = BackendState { warned, ..BackendState::fresh(self.interner.intern(initial), false) };
         Ok(())
     }
 

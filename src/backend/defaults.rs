@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use parking_lot::Mutex;
 
 use super::{Account, Backend, Globals, QueryError};
-use crate::session::{Value, assignment, is_inheritable};
+use crate::session::{Value, assignment, is_inheritable, unset};
 
 /// How many changes are remembered; then the oldest are forgotten, and with them what sessions of long ago began with.
 const MOST: usize = 256;
@@ -97,22 +97,22 @@ impl Defaults {
 
 impl Backend {
     /// Tries on a fresh connection what of the former defaults its account may set: some variables are the server's alone,
-    /// some need a privilege. `true`: the connection was reset afterwards.
+    /// some need a privilege. True: there may be warnings of that.
     pub(super) async fn try_defaults(&mut self, defaults: &Defaults, account: &Account) -> Result<bool, QueryError> {
         let untried = defaults.untried(account);
         for (name, value) in &untried {
-            let accepted = match self.query(&format!("SET {}", assignment(name, value))).await {
-                Ok(_) => true,
-                Err(QueryError::Refused { .. }) => false,
-                Err(error) => return Err(error),
-            };
+            let accepted = self.accepts(&assignment(name, value)).await? && self.accepts(&unset(name)).await?;
             account.tried(name, accepted);
         }
-        if untried.is_empty() {
-            return Ok(false);
+        Ok(!untried.is_empty())
+    }
+
+    async fn accepts(&mut self, assignment: &str) -> Result<bool, QueryError> {
+        match self.query(&format!("SET {assignment}")).await {
+            Ok(_) => Ok(true),
+            Err(QueryError::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
-        self.command(crate::protocol::command::Command::ResetConnection, b"").await?;
-        Ok(true)
     }
 }
 

@@ -7,9 +7,10 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 
 use super::Backend;
-use crate::protocol::capability::StatusFlags;
+use crate::protocol::capability::{CapabilityFlags, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::frame::{HEADER, Header, packet_with};
+use crate::protocol::packet::attributes;
 use crate::protocol::packet::column::text_row;
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::response::{Body, Class, Event, Reply, ReplyError};
@@ -87,7 +88,7 @@ impl Backend {
     pub async fn batch(&mut self, statements: &[&str]) -> Result<Vec<Rows>, QueryError> {
         let mut out = BytesMut::new();
         for statement in statements {
-            append_command(&mut out, Command::Query, statement.as_bytes());
+            self.append(&mut out, Command::Query, statement.as_bytes());
         }
         let patience = self.patience;
         let all = async {
@@ -133,11 +134,27 @@ impl Backend {
 
     async fn exchange(&mut self, command: Command, argument: &[u8]) -> Result<Rows, QueryError> {
         let mut out = self.prepared.closes();
-        out.reserve(HEADER + 1 + argument.len());
-        append_command(&mut out, command, argument);
+        self.append(&mut out, command, argument);
         self.stream.write_all(&out).await?;
         self.stream.flush().await?;
         self.answer(command).await
+    }
+
+    /// What this connection wants in front of a command's argument that has no attributes.
+    pub(super) fn attributes(&self, command: Command) -> &'static [u8] {
+        let wanted = self.capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
+        if wanted && command == Command::Query { &attributes::NONE } else { &[] }
+    }
+
+    /// Appends a command packet of our own, as this connection wants it.
+    pub fn append(&self, out: &mut BytesMut, command: Command, argument: &[u8]) {
+        let attributes = self.attributes(command);
+        out.reserve(HEADER + 1 + attributes.len() + argument.len());
+        packet_with(out, 0, |out| {
+            out.extend_from_slice(&[command.byte()]);
+            out.extend_from_slice(attributes);
+            out.extend_from_slice(argument);
+        });
     }
 
     /// Reads the answer to a command that was sent.
@@ -214,7 +231,7 @@ fn refusal(err: &ErrPacket<'_>) -> QueryError {
     }
 }
 
-/// Appends a command packet.
+/// Appends a command packet; not of COM_QUERY, which depends on the connection.
 pub(super) fn append_command(out: &mut BytesMut, command: Command, argument: &[u8]) {
     packet_with(out, 0, |out| {
         out.extend_from_slice(&[command.byte()]);

@@ -2,10 +2,9 @@
 
 use bytes::BytesMut;
 
-use super::query::append_command;
 use super::{Backend, QueryError, Served};
 use crate::protocol::command::Command;
-use crate::protocol::frame::{HEADER, Header, write_packet};
+use crate::protocol::frame::{HEADER, Header};
 use crate::session::{BackendState, Interner, Restore, StateSpec};
 
 /// Packets to go out in front of a client's command, and how many answers they will get.
@@ -18,13 +17,16 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// All of a restore, to go out with the client's command in one write. Only for what is certain to succeed.
+    /// All of a restore, to go out to this backend with the client's command in one write. Only for what is certain to
+    /// succeed.
     #[must_use]
-    pub fn of(restore: &Restore) -> Self {
+    pub fn of(restore: &Restore, backend: &Backend) -> Self {
         let mut prefix = Self::default();
         for payload in restore.commands() {
-            write_packet(&mut prefix.bytes, 0, &payload);
-            prefix.replies += 1;
+            if let Some((code, argument)) = payload.split_first() {
+                backend.append(&mut prefix.bytes, Command::from_byte(*code), argument);
+                prefix.replies += 1;
+            }
         }
         prefix
     }
@@ -37,9 +39,9 @@ impl Prefix {
 
     /// One statement that is certain to succeed.
     #[must_use]
-    pub fn statement(sql: &str) -> Self {
+    pub fn statement(sql: &str, backend: &Backend) -> Self {
         let mut prefix = Self { bytes: BytesMut::new(), replies: 1 };
-        append_command(&mut prefix.bytes, Command::Query, sql.as_bytes());
+        backend.append(&mut prefix.bytes, Command::Query, sql.as_bytes());
         prefix
     }
 }
@@ -68,7 +70,9 @@ impl Backend {
             let payload = rest.get(HEADER..HEADER + header.len).unwrap_or_default();
             rest = rest.get(HEADER + header.len..).unwrap_or_default();
             if let Some((code, argument)) = payload.split_first() {
-                self.command(Command::from_byte(*code), argument).await?;
+                let command = Command::from_byte(*code);
+                let argument = argument.strip_prefix(self.attributes(command)).unwrap_or(argument);
+                self.command(command, argument).await?;
             }
         }
         Ok(())
@@ -80,7 +84,25 @@ impl Backend {
     /// As [`Backend::query`].
     pub async fn reset(&mut self, interner: &Interner) -> Result<(), QueryError> {
         self.command(Command::ResetConnection, b"").await?;
+        self.enter_again(interner).await?;
         self.revive(interner).await
+    }
+
+    /// A reset leaves the connection in its schema, but without that schema's character set.
+    async fn enter_again(&mut self, interner: &Interner) -> Result<(), QueryError> {
+        let Some(schema) = self.state.state.schema().map(<[u8]>::to_vec) else { return Ok(()) };
+        if !schema.is_ascii() {
+            self.query("SET NAMES utf8mb4").await?;
+        }
+        match self.command(Command::InitDb, &schema).await {
+            // It is gone: whoever comes next chooses one, or none.
+            Err(QueryError::Refused { .. }) => {
+                let gone = |spec: &mut StateSpec| spec.schema = Some(Box::default());
+                self.state.state = interner.changed(&self.state.state, gone);
+                Ok(())
+            }
+            entered => entered.map(drop),
+        }
     }
 
     /// After the server has reset its session: what every connection of ours needs, and a look at what it has now.

@@ -91,7 +91,8 @@ impl Client {
                     self.door.metrics.session.restores.inc();
                     let asks = effects.is_some_and(|effects| effects.plain.is_some());
                     if !asks && !restore.must_be_awaited() && self.door.proven.contains(self.session.state().id) {
-                        return Ok((lease, Prefix::of(&restore)));
+                        let prefix = Prefix::of(&restore, &lease);
+                        return Ok((lease, prefix));
                     }
                     return Box::pin(self.restore(lease, restore, command, effects)).await;
                 }
@@ -180,7 +181,7 @@ impl Client {
             return Prefix::default();
         }
         let erasure = effects.and_then(|effects| self.session.erasure(effects));
-        erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql))
+        erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql, lease))
     }
 
     /// Takes back the backend that this session must keep: somebody else has asked it what only it knew.

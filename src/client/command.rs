@@ -10,7 +10,11 @@ use super::serve::Client;
 use super::turn::{Next, Task};
 use crate::metrics::Goodbye;
 use crate::protocol::command::{Command, ReplyKind};
+use crate::protocol::packet::attributes;
 use crate::sql::{self, Effects, Flags};
+
+/// Attributes of a text that are longer than this are refused, in bytes.
+const MAX_ATTRIBUTES: usize = 64 << 10;
 
 impl Client {
     /// Does what the command at the buffer's front asks for.
@@ -21,7 +25,7 @@ impl Client {
             Command::ChangeUser => Box::pin(self.change_user()).await,
             Command::ResetConnection => self.reset().await,
             Command::ProcessKill => self.process_kill().await,
-            Command::Query => self.text().await,
+            Command::Query => self.query().await,
             Command::StmtPrepare => Box::pin(self.prepare()).await,
             Command::StmtExecute => self.execute(command).await,
             Command::StmtSendLongData => Box::pin(self.long_data()).await,
@@ -44,11 +48,17 @@ impl Client {
     }
 
     /// A text: read before it is sent if it is all there, else as it goes.
-    async fn text(&mut self) -> Next {
+    async fn query(&mut self) -> Next {
+        if self.speaks_attributes() {
+            match self.find_text().await {
+                Ok(()) => {}
+                Err(next) => return next,
+            }
+        }
         if !self.is_whole() {
             return self.turn(Command::Query, None).await;
         }
-        let effects = sql::effects(self.argument(), self.session.mode());
+        let effects = sql::effects(self.text(), self.session.mode());
         if let Some(kill) = effects.kill {
             return Box::pin(self.kill(kill, effects)).await;
         }
@@ -56,6 +66,22 @@ impl Client {
             return Box::pin(self.text_about_named(effects)).await;
         }
         self.turn_of(Task::new(Command::Query, Some(effects))).await
+    }
+
+    /// Finds out where the text begins behind its attributes.
+    async fn find_text(&mut self) -> Result<(), Next> {
+        let mut found = attributes::len(self.argument());
+        if found.is_none() && !self.is_whole() {
+            self.read_front(MAX_ATTRIBUTES).await?;
+            found = attributes::len(self.argument());
+        }
+        match found.and_then(|len| u32::try_from(len).ok()) {
+            Some(len) => {
+                self.text_at = len;
+                Ok(())
+            }
+            None => Err(self.refuse_here(&Fault::Malformed { mariadb: false }).await),
+        }
     }
 
     async fn ping(&mut self) -> Next {

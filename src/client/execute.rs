@@ -28,6 +28,9 @@ pub(super) struct Serving {
 /// Errors of an execute that was not even begun: what is left of long data stays.
 const NOT_BEGUN: [u16; 2] = [1210, 1835];
 
+/// How far the front of an execute is read for the sake of its attributes' names, in bytes.
+const MAX_FRONT: usize = 64 << 10;
+
 /// What an execute needs besides a backend.
 struct Plan {
     id: u32,
@@ -121,7 +124,13 @@ impl Client {
             };
             let types = plan.statement.bound.as_ref().map(|bound| bound.types());
             let is_parameter = expression.trim_ascii() == b"?" && plan.statement.params == 1;
-            if is_parameter { Execute::only_number(self.argument(), types) } else { None }
+            if !is_parameter {
+                return None;
+            }
+            match self.speaks_attributes() {
+                true => Execute::only_number(&Execute::of_one(self.argument())?, types),
+                false => Execute::only_number(self.argument(), types),
+            }
         };
         Some((kill, kill.id.or_else(parameter)?))
     }
@@ -146,10 +155,16 @@ impl Client {
         let id = self.known_statement(command).await?;
         let params = self.session.statement(id).map_or(0, |statement| statement.params);
         self.read_front(Execute::longest_front(params)).await?;
+        let attributes = self.speaks_attributes();
+        let cut_short = |types: &Types<'_>| attributes && *types == Types::Malformed;
+        if Execute::parse(self.argument(), params, attributes).is_some_and(|execute| cut_short(&execute.types)) {
+            // Names may be long.
+            self.read_front(MAX_FRONT).await?;
+        }
         let Some(statement) = self.session.statement(id) else { return Err(self.unknown_command_argument().await) };
         let execute = match command {
             Command::StmtBulkExecute => Execute::parse_bulk(self.argument(), params),
-            _ => Execute::parse(self.argument(), params),
+            _ => Execute::parse(self.argument(), params, attributes),
         };
         let Some(execute) = execute else {
             return Err(self.unknown_command_argument().await);
@@ -157,9 +172,9 @@ impl Client {
         let state = self.session.state();
         let (mut kept, mut bound) = (None, None);
         match execute.types {
-            Types::Sent(types) if !statement.bound.as_ref().is_some_and(|bound| bound.is(types, state)) => {
+            Types::Sent(types) if !statement.bound.as_ref().is_some_and(|bound| bound.is(&types, state)) => {
                 let mariadb = self.session.options().mariadb;
-                bound = Some(Arc::new(Bound::new(types, statement.bound.as_deref(), state, mariadb)));
+                bound = Some(Arc::new(Bound::new(&types, statement.bound.as_deref(), state, mariadb)));
             }
             Types::Kept { front } => kept = Some(front),
             _ => {}
@@ -233,7 +248,7 @@ impl Client {
         let front = bytes.get_mut(1..)?;
         front.get_mut(Execute::ID_AT)?.copy_from_slice(&there.to_le_bytes());
         Execute::announce_types(front, command == Command::StmtBulkExecute);
-        bytes.extend_from_slice(bound.types());
+        bytes.extend_from_slice(&Execute::laid_out(bound.types(), self.speaks_attributes()));
         Some(Front { skip: 1 + len, bytes })
     }
 

@@ -23,7 +23,7 @@ const NO_SUCH_QUERY: u16 = 1957;
 impl Client {
     /// KILL of anything but a number.
     pub(super) async fn kill_whom(&mut self, kill: Kill, effects: Effects) -> Next {
-        match kill_whom(self.argument(), self.session.mode()) {
+        match kill_whom(self.text(), self.session.mode()) {
             Whom::Thread(expression) => match self.number_of(&expression).await {
                 Ok(Some(id)) => self.kill_number(kill, id).await,
                 Ok(None) => self.turn_of(Task::new(Command::Query, Some(effects))).await,

@@ -16,7 +16,7 @@ use crate::backend::{Prefix, QueryError};
 use crate::metrics::ClientState;
 use crate::pool::{Lease, Server};
 use crate::protocol::command::Command;
-use crate::protocol::frame::{HEADER, Header, packet_with};
+use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
 use crate::relay::{self, Aside, Channel, Traffic};
@@ -58,7 +58,7 @@ impl Client {
     pub(super) async fn text_about_named(&mut self, effects: Effects) -> Next {
         let mode = self.session.mode();
         let mut task = Task::new(Command::Query, Some(effects));
-        let spoken = match sql::naming(self.argument(), mode) {
+        let spoken = match sql::naming(self.text(), mode) {
             None => Spoken { need: Need::All, ..Spoken::default() },
             Some(Naming::Prepare { name, bare, literal }) => {
                 let named = literal.and_then(|literal| self.foresee_name(&name, &literal));
@@ -110,14 +110,14 @@ impl Client {
         let effects = sql::effects(&literal.value, mode);
         // The client's own number is put in now: it does not change.
         if let Recall::Text(text) = self.session.recall_number(&literal.value, &effects, self.registered.entry.id) {
-            let text = literal.replaced(self.argument(), &text, mode);
+            let text = literal.replaced(self.text(), &text, mode);
             self.replace_command(Command::Query, &text);
         }
-        let len = self.argument().len();
+        let len = self.text().len();
         if effects.statements != 1 || len > MAX_TEXT || !self.session.may_name(len) {
             return None;
         }
-        let text = self.door.named_texts.intern(self.argument(), mode, effects);
+        let text = self.door.named_texts.intern(self.text(), mode, effects);
         let state = meaning(&self.door.interner, self.session.state());
         Some(Arc::new(Named { name: name.into(), text, state }))
     }
@@ -129,7 +129,7 @@ impl Client {
             let mode = self.session.mode();
             let inner = sql::effects(&literal.value, mode);
             return match self.session.recall(&literal.value, &inner, self.registered.entry.id) {
-                Recall::Text(text) => Recall::Text(literal.replaced(self.argument(), &text, mode)),
+                Recall::Text(text) => Recall::Text(literal.replaced(self.text(), &text, mode)),
                 other => other,
             };
         }
@@ -234,10 +234,7 @@ impl Client {
         bring_to_meaning(lease, &there).await?;
         loop {
             let mut bytes = lease.prepared.closes();
-            packet_with(&mut bytes, 0, |out| {
-                out.extend_from_slice(&[Command::Query.byte()]);
-                out.extend_from_slice(named.text.bytes());
-            });
+            lease.append(&mut bytes, Command::Query, named.text.bytes());
             let reply = Command::Query.reply();
             let aside = Aside { bytes: &bytes, prefix_replies: 0, seq: 0, reply, limit: MAX_ANSWER };
             let dialect = self.dialect(lease);

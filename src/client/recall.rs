@@ -20,7 +20,7 @@ impl Client {
     pub(super) fn recalled(&self, command: Command, effects: Option<&Effects>) -> Recall {
         let id = self.registered.entry.id;
         match (command, effects) {
-            (Command::Query, Some(effects)) => self.session.recall(self.argument(), effects, id),
+            (Command::Query, Some(effects)) => self.session.recall(self.text(), effects, id),
             _ => Recall::Backend,
         }
     }
@@ -50,7 +50,7 @@ impl Client {
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: "the server closed the connection".into() }).await;
         }
-        let text = self.argument().to_vec();
+        let text = if command == Command::Query { self.text() } else { self.argument() }.to_vec();
         let answer = lease.command(command, &text).await;
         self.consume_command();
         let (next, alive) = match answer {

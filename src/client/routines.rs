@@ -68,7 +68,7 @@ impl Client {
         if !effects.may(Flags::CALL | Flags::CALLS_FUNCTION) || !effects.is_certain() {
             return;
         }
-        let Some(calls) = sql::code(self.argument(), self.session.mode()).calls else { return };
+        let Some(calls) = sql::code(self.text(), self.session.mode()).calls else { return };
         let targets: Option<Vec<Target>> = calls.iter().map(|routine| self.session.target(routine)).collect();
         let Some(mut targets) = targets else { return };
         let (account, now) = (self.class.account.id, Instant::now());

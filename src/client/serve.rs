@@ -63,6 +63,8 @@ pub(super) struct Client {
     pub(super) tenancy: u32,
     /// How many changes of users have failed on this connection.
     pub(super) failed_changes: u8,
+    /// Where the text of the COM_QUERY at hand begins, behind its attributes.
+    pub(super) text_at: u32,
     /// The last command was sent as a whole.
     pub(super) command_sent: bool,
     /// The status flags that the client saw last.
@@ -156,6 +158,7 @@ async fn enter(
         shown_statements: 0,
         tenancy: 0,
         failed_changes: 0,
+        text_at: 0,
         command_sent: true,
         status,
         turns: 0,
@@ -278,8 +281,9 @@ impl Client {
     pub(super) fn replace_command(&mut self, command: Command, argument: &[u8]) {
         let len = Header::parse(self.buffer.data()).map_or(0, |header| HEADER + header.len);
         let behind = self.buffer.data().get(len..).unwrap_or_default().to_vec();
+        let attributes = if command == Command::Query { self.argument().get(..self.text_at as usize) } else { None };
         let mut frames = BytesMut::new();
-        write_packet(&mut frames, 0, &[&[command.byte()], argument].concat());
+        write_packet(&mut frames, 0, &[&[command.byte()], attributes.unwrap_or_default(), argument].concat());
         self.buffer.clear();
         self.buffer.extend(&frames);
         self.buffer.extend(&behind);
@@ -291,6 +295,16 @@ impl Client {
         let len = Header::parse(data).map_or(0, |header| header.len);
         let end = (HEADER + len).min(data.len());
         data.get(HEADER + 1..end).unwrap_or_default()
+    }
+
+    /// The text of the COM_QUERY at the buffer's front, as far as it has arrived.
+    pub(super) fn text(&self) -> &[u8] {
+        self.argument().get(self.text_at as usize..).unwrap_or_default()
+    }
+
+    /// Do its texts and executes have room for attributes?
+    pub(super) fn speaks_attributes(&self) -> bool {
+        self.guest.capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
     }
 
     /// The id that the argument starts with: a statement's, or a client's.

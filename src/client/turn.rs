@@ -184,7 +184,7 @@ impl Client {
         }
         let usual = self.session.state().variable("completion_type");
         let named = task.spoken.as_ref().and_then(|spoken| spoken.named.as_ref());
-        let text = named.map_or_else(|| self.argument(), |named| named.text.bytes());
+        let text = named.map_or_else(|| self.text(), |named| named.text.bytes());
         usual.is_some_and(|usual| matches!(usual, b"RELEASE" | b"2"))
             || text.windows(7).any(|word| word.eq_ignore_ascii_case(b"release"))
     }
@@ -243,6 +243,9 @@ impl Client {
         let mut watch =
             Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
         watch.prepares = prepares.map(|id| (id, None));
+        if command == Command::Query {
+            watch.skip_attributes(self.text_at);
+        }
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
         self.command_sent = watch.is_sent();
         self.error = watch.error();

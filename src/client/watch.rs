@@ -36,8 +36,8 @@ pub(super) struct Watch<'a> {
     lexer: Option<Box<Lexer>>,
     /// How many warnings the OK to a command that is no statement counts, if the backend does not know.
     counted: Option<u16>,
-    /// The command's code has passed.
-    code_passed: bool,
+    /// How many bytes in front of the text are still to pass: the command's code and attributes.
+    skip: usize,
     sent: bool,
     /// The error that ended the reply; 0: none.
     error: u16,
@@ -69,12 +69,17 @@ impl<'a> Watch<'a> {
             own_trackers,
             lexer,
             counted,
-            code_passed: false,
+            skip: 1,
             sent: false,
             error: 0,
         };
         watch.note(effects);
         watch
+    }
+
+    /// The text begins only behind its attributes, which are so long.
+    pub(super) fn skip_attributes(&mut self, len: u32) {
+        self.skip += len as usize;
     }
 
     fn note(&mut self, effects: Option<&Effects>) {
@@ -99,8 +104,9 @@ impl<'a> Watch<'a> {
 impl Witness for Watch<'_> {
     fn command(&mut self, payload: &[u8]) {
         if let Some(lexer) = &mut self.lexer {
-            lexer.feed(if self.code_passed { payload } else { payload.get(1..).unwrap_or_default() });
-            self.code_passed |= !payload.is_empty();
+            let skipped = self.skip.min(payload.len());
+            self.skip -= skipped;
+            lexer.feed(payload.get(skipped..).unwrap_or_default());
         }
     }
 

@@ -44,13 +44,12 @@ pub fn on_wire(held: CapabilityFlags) -> (CapabilityFlags, u32) {
 
 /// What the proxy never offers to a client: everything whose packets it does not carry.
 ///
-/// - compression (both kinds), query attributes, optional metadata, further authentication factors: other packet
+/// - compression (both kinds), optional metadata, further authentication factors: other packet
 ///   layouts than the ones read here;
 /// - expired passwords: the server would lock the *backend* into a sandbox that others must not share;
 /// - progress reports.
 pub const NEVER_OFFERED: CapabilityFlags = CapabilityFlags::CLIENT_COMPRESS
     .union(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM)
-    .union(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
     .union(CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA)
     .union(CapabilityFlags::MULTI_FACTOR_AUTHENTICATION)
     .union(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
@@ -80,6 +79,7 @@ pub const CLASS_FLAGS: CapabilityFlags = CapabilityFlags::CLIENT_FOUND_ROWS
     .union(CapabilityFlags::CLIENT_INTERACTIVE)
     .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
     .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
+    .union(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
     .union(EXTENDED_METADATA);
 
 /// Status flags that tell of one statement, and not of the session: servers clear them before the next command.

@@ -75,7 +75,7 @@ pub use memory::Memory;
 pub use named::{Deed, Known, Named};
 pub use pin::{PinReason, PinSet};
 pub use recall::Recall;
-pub use restore::{BackendState, Plan, Restore, assignment, falls_back, plan};
+pub use restore::{BackendState, Plan, Restore, assignment, falls_back, plan, unset};
 pub use state::{Charset, Interner, State, StateSpec, Value};
 pub use statements::{Statement, meaning, to_prepare_in};
 pub use texts::{Text, Texts};

@@ -156,11 +156,10 @@ fn set(from: &BackendState, charset: &Charset, to: &BackendState, user_variables
     if !Arc::ptr_eq(&from.state, &to.state) {
         let mut limits = Vec::new();
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            let unset = format!("@@session.{}={}", quoted(name), default(name));
             if is_limit(name) {
-                limits.push(unset);
+                limits.push(unset(name));
             } else {
-                item(format_args!("{unset}"));
+                item(format_args!("{}", unset(name)));
             }
         }
         for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
@@ -221,6 +220,12 @@ pub fn falls_back(from: &State, to: &State) -> bool {
 pub fn assignment(name: &str, value: &Value) -> String {
     let value = if holds_text(name) { text_literal(&value.0) } else { literal(&value.0) };
     format!("@@session.{}={value}", quoted(name))
+}
+
+/// What gives a variable of the session its default, behind `SET`.
+#[must_use]
+pub fn unset(name: &str) -> String {
+    format!("@@session.{}={}", quoted(name), default(name))
 }
 
 /// What sets this variable to what new sessions have.

@@ -25,6 +25,7 @@ fn logins(t: &Setup) -> Vec<Login> {
         t.app().with(CapabilityFlags::CLIENT_FOUND_ROWS | CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         t.app().with(CapabilityFlags::CLIENT_IGNORE_SPACE),
         without(CapabilityFlags::CLIENT_LOCAL_FILES),
+        t.app().with(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES),
     ]
 }
 

@@ -266,3 +266,32 @@ on_both!(
         admin.query(&format!("DROP USER {user}")).await.expect_ok();
     }
 );
+
+on_both!(
+    /// A connection that was reset is in the schema that it was in, and has what goes with it.
+    the_schema_has_its_character_set_after_a_reset,
+    one_backend,
+    |t| async move {
+        let name = format!("{}_b", t.schema);
+        let mut admin = t.admin().await;
+        admin.query(&format!("CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_german2_ci")).await.expect_ok();
+        let there = Login { schema: Some(name.clone()), ..Login::app() };
+        let look = "SELECT CONCAT(DATABASE(), ' ', @@collation_database)";
+        let wanted = format!("{name} latin1_german2_ci");
+        let (mut leaves, mut stays) = (t.client_as(&there).await, t.client_as(&there).await);
+        leaves.query("CREATE TEMPORARY TABLE mine (n INT)").await.expect_ok();
+        drop(leaves);
+        t.until("myriad_resets_total", None, 1.0).await;
+        assert_eq!(stays.one(look).await, wanted);
+        stays.query("CREATE FUNCTION f() RETURNS VARCHAR(9) RETURN 'x'").await.expect_ok();
+        assert_eq!(stays.one("SELECT COLLATION(f())").await, "latin1_german2_ci");
+        // If it is gone meanwhile, others are not held up by that.
+        let mut leaves = t.client_as(&there).await;
+        leaves.query("CREATE TEMPORARY TABLE mine (n INT)").await.expect_ok();
+        drop_schema(&t, &name).await;
+        drop(leaves);
+        t.until("myriad_resets_total", None, 2.0).await;
+        assert_eq!(whereabouts(&mut t.client().await).await, t.schema);
+        assert_eq!(whereabouts(&mut t.client_as(&nowhere()).await).await, "");
+    }
+);

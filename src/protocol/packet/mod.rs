@@ -3,6 +3,7 @@
 //! Parsing borrows from the payload and allocates nothing; encoding appends the payload (no header) to a buffer.
 //! Tested from bytes captured from both servers.
 
+pub mod attributes;
 pub mod auth_switch;
 pub mod change_user;
 pub mod column;

@@ -1,5 +1,6 @@
 //! Packets of every size and in every portion: frames at their limits, slow readers, files, character sets, pipelines.
 
+mod attributes;
 mod charset;
 mod infile;
 mod large;

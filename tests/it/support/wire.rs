@@ -250,10 +250,30 @@ impl Wire {
         self.reply(command).await.expect("a reply")
     }
 
+    /// A text without attributes says so, if it may have some.
+    fn before(&self, command: Command) -> &'static [u8] {
+        let may_have = self.capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
+        if may_have && command == Command::Query { &[0, 1] } else { &[] }
+    }
+
+    /// Runs a text with an attribute; without one where the server knows no such thing.
+    pub(crate) async fn query_with(&mut self, name: &str, value: &str, sql: &str) -> Packets {
+        if self.before(Command::Query).is_empty() {
+            return self.query(sql).await;
+        }
+        let short = |text: &str| u8::try_from(text.len()).expect("a short text");
+        let front = [&[1, 1, 0, 1, 0xfe, 0, short(name)], name.as_bytes(), &[short(value)], value.as_bytes()].concat();
+        let mut out = BytesMut::new();
+        let next = write_packet(&mut out, 0, &[&[Command::Query.byte()], &*front, sql.as_bytes()].concat());
+        self.last_seq = next - 1;
+        self.write(&out).await;
+        self.reply(Command::Query).await.expect("a reply")
+    }
+
     /// Sends one command without reading its reply.
     pub(crate) async fn send(&mut self, command: Command, argument: &[u8]) {
         let mut out = BytesMut::new();
-        let next = write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
+        let next = write_packet(&mut out, 0, &[&[command.byte()], self.before(command), argument].concat());
         self.last_seq = next - 1;
         self.write(&out).await;
     }
@@ -261,7 +281,7 @@ impl Wire {
     /// Sends one command, to somebody who may be gone.
     pub(crate) async fn try_send(&mut self, command: Command, argument: &[u8]) -> io::Result<()> {
         let mut out = BytesMut::new();
-        let next = write_packet(&mut out, 0, &[&[command.byte()], argument].concat());
+        let next = write_packet(&mut out, 0, &[&[command.byte()], self.before(command), argument].concat());
         self.last_seq = next - 1;
         self.stream.write_all(&out).await?;
         self.stream.flush().await
