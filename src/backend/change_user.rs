@@ -35,6 +35,7 @@ impl Backend {
             }
         }
         self.revive(interner).await.map_err(query_error)?;
+        self.role.logged_in();
         let spec = StateSpec { schema: None, ..self.state.state.spec().clone() };
         self.state.state = interner.intern(spec);
         Ok(())

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::kill::Thread;
 use super::query::append_command;
-use super::{Loan, NamesThere, Prepared, QueryError};
+use super::{Loan, NamesThere, Prepared, QueryError, Role};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -48,6 +48,8 @@ pub struct Backend {
     pub unsure: bool,
     /// Transactions are not tracked: see [`Backend::set_quiet`].
     pub(super) quiet: bool,
+    /// The role that is active on it.
+    pub role: Role,
     /// Names that were given to statements prepared as text.
     pub names: NamesThere,
 }

@@ -15,11 +15,11 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::eras::{Changing, Eras};
-use super::facts::{Collation, Settings};
+use super::facts::{Collation, Settings, version_number};
 use super::kill::Threads;
 use super::query_cache::QueryCache;
 use super::{
-    Account, Backend, Class, Defaults, Globals, NamesThere, OpenError, Prepared, QueryError, Served, ServerFacts,
+    Account, Backend, Class, Defaults, Globals, NamesThere, OpenError, Prepared, QueryError, Role, Served, ServerFacts,
 };
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
@@ -288,6 +288,7 @@ impl Connector {
             served: Served::Nobody,
             erased: BTreeSet::new(),
             loan: None,
+            role: Role::of(greeting.is_mariadb(), version_number(&greeting.version)),
             names: NamesThere::default(),
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
             era: class.era,
@@ -317,6 +318,7 @@ impl Connector {
     ) -> Result<(), QueryError> {
         let as_of = self.era();
         let mut initial = backend.begin().await?;
+        backend.role.logged_in();
         let opening = backend.opening(as_of).await?;
         if opening.by_server() && !backend.has_init_sql() {
             backend.read_variables(&mut initial).await?;

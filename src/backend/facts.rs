@@ -90,21 +90,26 @@ impl ServerFacts {
     /// Its version as a number: 80,017 is 8.0.17. 0: none that can be read.
     #[must_use]
     pub fn number(&self) -> u32 {
-        // What MariaDB puts in front for old replicas.
-        let text = self.version.strip_prefix(b"5.5.5-").unwrap_or(&self.version);
-        let mut parts = text.split(|byte| !byte.is_ascii_digit()).map(|part| {
-            std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok()).filter(|part| *part < 100)
-        });
-        match (parts.next().flatten(), parts.next().flatten(), parts.next().flatten()) {
-            (Some(major), Some(minor), Some(patch)) => major * 10_000 + minor * 100 + patch,
-            _ => 0,
-        }
+        version_number(&self.version)
     }
 
     /// Can the server report what a statement does to its session?
     #[must_use]
     pub fn tracks(&self) -> bool {
         self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK)
+    }
+}
+
+/// A version as a number.
+pub(super) fn version_number(version: &[u8]) -> u32 {
+    // What MariaDB puts in front for old replicas.
+    let text = version.strip_prefix(b"5.5.5-").unwrap_or(version);
+    let mut parts = text.split(|byte| !byte.is_ascii_digit()).map(|part| {
+        std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok()).filter(|part| *part < 100)
+    });
+    match (parts.next().flatten(), parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor), Some(patch)) => major * 10_000 + minor * 100 + patch,
+        _ => 0,
     }
 }
 

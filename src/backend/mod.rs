@@ -22,6 +22,7 @@ mod prepared;
 mod query;
 mod query_cache;
 mod restore;
+mod role;
 
 pub use account::{Account, AccountIds, Party};
 pub use class::Class;
@@ -38,3 +39,4 @@ pub use opening::Opening;
 pub use prepared::{Prepared, Wanted};
 pub use query::{QueryError, Rows};
 pub use restore::Prefix;
+pub use role::Role;

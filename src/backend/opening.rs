@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::connection::TRACKERS;
 use super::globals::moves;
+use super::role::ROLE;
 use super::{Backend, QueryError};
 use crate::protocol::capability::CapabilityFlags;
 use crate::session::{Charset, StateSpec, Value, note_initial};
@@ -65,9 +66,17 @@ impl Backend {
             statements.push(TRACKERS);
         }
         statements.extend(init_sql.iter().map(String::as_str));
+        if self.role.is_known() {
+            statements.push(ROLE);
+        }
         statements.push(STATE);
         let answers = self.batch(&statements).await.map_err(|error| self.blame(error))?;
         self.quiet = false;
+        if self.role.is_known()
+            && let [.., role, _] = answers.as_slice()
+        {
+            self.role.note(role);
+        }
         let fields = answers.last().map(|rows| rows.fields(0)).unwrap_or_default();
         let mut spec = state(fields);
         if self.has_init_sql() {

@@ -166,7 +166,7 @@ impl Client {
             return None;
         }
         self.door.metrics.session.resets.inc();
-        if self.door.connector.reset(&mut lease).await.is_err() {
+        if self.door.connector.reset(&mut lease).await.is_err() || lease.has_strange_role() {
             lease.discard(CloseReason::Lost);
             return None;
         }

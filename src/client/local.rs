@@ -58,6 +58,9 @@ impl Client {
         };
         let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
+        if lease.has_strange_role() {
+            self.session.keep_role();
+        }
         // The last statement on this backend was ours: what a reset leaves for ROW_COUNT() and kin, memory knows.
         let _ = self.session.moved();
         self.loan = None;

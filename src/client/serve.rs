@@ -404,7 +404,7 @@ impl Client {
         self.door.metrics.session.resets.inc();
         let reset = tokio::time::timeout(FAREWELL, self.door.connector.reset(&mut lease)).await;
         match reset {
-            Ok(Ok(())) => lend::give_back(lease, 0),
+            Ok(Ok(())) if !lease.has_strange_role() => lend::give_back(lease, 0),
             _ => lease.discard(CloseReason::Dirty),
         }
     }

@@ -54,6 +54,11 @@ impl Client {
         while let Followup::Ask(ask) = next {
             self.door.metrics.session.asks.inc();
             match lease.ask(&ask).await {
+                Ok(rows) if ask == Ask::Role => {
+                    let role = rows.as_ref().and_then(|rows| rows.first()?.first()?.as_deref());
+                    let own = rows.is_some() && lease.is_own_role(role);
+                    self.session.answer(&ask, own.then(|| vec![vec![Some(b"1".to_vec())]]));
+                }
                 Ok(rows) => self.session.answer(&ask, rows),
                 Err(_) => return false,
             }

@@ -34,6 +34,8 @@ pub enum Ask {
         /// How many bytes of values the session may keep. With more, its backend must stay its own.
         room: usize,
     },
+    /// The active role, in hexadecimal. To be answered by a 1 if it is that of the login.
+    Role,
     /// What stored routines do.
     Routines(Vec<Target>),
 }
@@ -45,6 +47,7 @@ impl Ask {
         match self {
             Self::Warnings => "SHOW WARNINGS".to_owned(),
             Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
+            Self::Role => "SELECT HEX(CONVERT(CURRENT_ROLE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
             Self::UserVariableNames => user_variables::list(),
             Self::UserVariables { names, room } => user_variables::question(names, *room),
@@ -72,6 +75,7 @@ impl Ask {
             | Self::Warnings
             | Self::Schema
             | Self::FoundRows
+            | Self::Role
             | Self::UserVariableNames
             | Self::Routines(_) => rows,
             Self::UserVariables { .. } => {
@@ -88,6 +92,7 @@ impl Ask {
             | Self::Warnings
             | Self::Schema
             | Self::FoundRows
+            | Self::Role
             | Self::UserVariableNames
             | Self::Routines(_) => false,
             Self::UserVariables { names, room } => user_variables::read(names, *room, rows).is_none(),

@@ -335,6 +335,11 @@ impl Session {
         *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
     }
 
+    /// The reset has left it with another role than that of its login.
+    pub fn keep_role(&mut self) {
+        self.pins.insert(PinReason::Role);
+    }
+
     /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice, and what
     /// COM_SET_OPTION said still holds.
     #[must_use]

@@ -60,7 +60,7 @@ reasons! {
     OneShotVariable => "one_shot_variable",
     /// A variable was set that cannot be read back or must not be copied. Ends at a reset.
     WriteOnlyVariable => "write_only_variable",
-    /// `SET ROLE`. Ends at a reset.
+    /// `SET ROLE`. Ends with the role that the login gave: a reset does not change it.
     Role => "role",
     /// `SET RESOURCE GROUP`. Ends at a reset.
     ResourceGroup => "resource_group",

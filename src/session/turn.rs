@@ -308,6 +308,11 @@ impl Session {
                 // MySQL warns of the function.
                 self.warned |= !self.options.mariadb;
             }
+            Ask::Role => {
+                self.rare().asks.retain(|other| other != ask);
+                let own = rows.is_some_and(|rows| rows.first().is_some_and(|row| row == &[Some(b"1".to_vec())]));
+                self.pins.put(PinReason::Role, !own);
+            }
             Ask::Schema => {
                 self.rare().asks.retain(|other| other != ask);
                 self.note_schema(rows);
@@ -340,6 +345,9 @@ impl Session {
         if turn.schema_told && turn.failed {
             // A procedure runs in its own schema and goes back to the caller's; of the way back an ERR reports nothing.
             self.rare().asks.push(Ask::Schema);
+        }
+        if self.turn.certainly_did(Flags::SET_ROLE) {
+            self.rare().asks.push(Ask::Role);
         }
         let Some(rare) = &mut self.rare else { return };
         let mut doubtful = std::mem::take(&mut rare.doubtful);

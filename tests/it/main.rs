@@ -33,6 +33,7 @@ mod pins;
 mod prepared;
 mod query_cache;
 mod questions;
+mod roles;
 mod scheduler;
 mod schema;
 mod sharing;

@@ -92,7 +92,6 @@ const CASES: &[Case] = &[
     reset(PinReason::Call, &["CALL nothing()"]),
     reset(PinReason::Call, &["SET @text = 'SELECT 1'", "PREPARE p FROM @text", "EXECUTE p", "DEALLOCATE PREPARE p"]),
     reset(PinReason::Call, &["PREPARE p FROM 'CALL nothing()'", "EXECUTE p", "DEALLOCATE PREPARE p"]),
-    reset(PinReason::Role, &["SET ROLE NONE"]),
     reset(PinReason::Trace, &["SET profiling = 1"]),
     Case { only: Some(Kind::MySql), ..reset(PinReason::Trace, &["SET optimizer_trace = 'enabled=on'"]) },
     Case { only: Some(Kind::MariaDb), ..reset(PinReason::WriteOnlyVariable, &["SET rand_seed1 = 5"]) },
@@ -132,13 +131,14 @@ const CASES: &[Case] = &[
     reset(PinReason::Unexplained, &["SET sql_mode = 'ANSI_QUOTES'; SELECT \"t\".n FROM t"]),
 ];
 
-/// Those that only the binary protocol knows; tested below.
-const BINARY: [PinReason; 3] = [PinReason::PreparedStatement, PinReason::LongData, PinReason::Cursor];
+/// Those that only the binary protocol knows, tested below, and roles, which are in `roles`.
+const ELSEWHERE: [PinReason; 4] =
+    [PinReason::PreparedStatement, PinReason::LongData, PinReason::Cursor, PinReason::Role];
 
 #[test]
 fn every_reason_has_its_case() {
     let labels = |reasons: &[PinReason]| reasons.iter().map(|reason| reason.label()).collect::<BTreeSet<_>>();
-    let tested: Vec<_> = CASES.iter().map(|case| case.reason).chain(BINARY).collect();
+    let tested: Vec<_> = CASES.iter().map(|case| case.reason).chain(ELSEWHERE).collect();
     assert_eq!(labels(&tested), labels(PinReason::ALL));
 }
 

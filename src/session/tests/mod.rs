@@ -196,7 +196,7 @@ impl Stage {
                     let told = answers.iter().find(|(known, _)| *known == "schema");
                     told.map(|(_, schema)| vec![vec![schema.map(|schema| schema.as_bytes().to_vec())]])
                 }
-                Ask::Routines(_) => None,
+                Ask::Routines(_) | Ask::Role => None,
                 Ask::Variables(names) => {
                     let value = |name: &str| answers.iter().find(|(known, _)| *known == name).map(|(_, v)| *v);
                     let row: Option<Vec<_>> = names.iter().map(|name| value(name)).collect();

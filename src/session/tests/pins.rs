@@ -13,7 +13,7 @@ fn until_a_reset() {
         ("SELECT f()", "call"),
         ("UPDATE t SET a = db.f(1)", "call"),
         ("BEGIN NOT ATOMIC SELECT 1; END", "call"),
-        ("SET ROLE r", "role"),
+        ("SET ROLE r; SELECT 1", "role"),
         ("SET RESOURCE GROUP g", "resource_group"),
         ("SELECT PREVIOUS VALUE FOR s", "sequence"),
         ("BINLOG 'x'", "unexplained"),
@@ -41,7 +41,6 @@ fn state_changes_that_are_explained_do_not_pin_for_themselves() {
         ("DROP TEMPORARY TABLE IF EXISTS nosuch", &[]),
         ("PREPARE s FROM 'SELECT 1'", &[]),
         ("PREPARE s FROM @a", &["text_prepare"]),
-        ("SET ROLE NONE", &["role"]),
         ("CALL p()", &["call"]),
         ("ALTER TABLE t ADD b INT", &["unexplained"]),
         ("SELECT f()", &["call"]),
@@ -355,5 +354,25 @@ fn malformed_trackers_pin() {
         let mut reply = ok();
         reply.changes = BytesMut::from(&[0, 200, 1][..]);
         stage.query("SELECT 1", &[reply]).pinned(&["unexplained"]);
+    }
+}
+
+#[test]
+fn a_role_pins_unless_it_is_that_of_the_login() {
+    for mut stage in Stage::both() {
+        for (role, pinned) in [("r", true), ("other", true), ("own", false)] {
+            let effects = stage.effects(&format!("SET ROLE {role}"));
+            stage.command(Command::Query, effects, &[ok().state()]);
+            assert_eq!(stage.session.end(), Followup::Ask(Ask::Role));
+            stage.session.answer(&Ask::Role, (!pinned).then(|| vec![vec![Some(b"1".to_vec())]]));
+            assert_eq!(stage.session.end(), Followup::None);
+            stage.pinned(if pinned { &["role"] } else { &[] });
+        }
+        stage.query("SET ROLE nobody", &[err(1959)]).pinned(&[]);
+        // A reset leaves it.
+        let state = Arc::clone(stage.session.state());
+        stage.session.reset(state);
+        stage.session.keep_role();
+        stage.pinned(&["role"]);
     }
 }

@@ -35,6 +35,7 @@ impl Stage {
                 }
                 Ask::Warnings | Ask::UserVariables { .. } | Ask::UserVariableNames => Some(vec![]),
                 Ask::Schema => Some(vec![vec![hex("d")]]),
+                Ask::Role => None,
                 Ask::FoundRows => Some(vec![vec![Some(b"1".to_vec())]]),
                 Ask::Variables(names) => Some(vec![vec![Some(b"utf8mb4_bin".to_vec()); names.len()]]),
             };
