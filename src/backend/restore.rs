@@ -32,8 +32,8 @@ impl Prefix {
     }
 
     /// One more statement, behind the others.
-    pub fn append(&mut self, sql: &str) {
-        append_command(&mut self.bytes, Command::Query, sql.as_bytes());
+    pub fn append(&mut self, sql: &str, backend: &Backend) {
+        backend.append(&mut self.bytes, Command::Query, sql.as_bytes());
         self.replies += 1;
     }
 

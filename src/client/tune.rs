@@ -18,7 +18,8 @@ impl Client {
         let (command, effects) = (task.command, task.effects.as_ref());
         if lease.is_quiet() {
             if self.must_be_loud(command, effects) {
-                task.prefix.append(lease.set_quiet());
+                let sql = lease.set_quiet();
+                task.prefix.append(sql, lease);
             }
             return true;
         }
@@ -34,7 +35,8 @@ impl Client {
             },
         };
         if has_cache {
-            task.prefix.append(lease.set_quiet());
+            let sql = lease.set_quiet();
+            task.prefix.append(sql, lease);
         }
         true
     }
