@@ -68,6 +68,10 @@ pub fn reword(text: &[u8], mode: Mode, answer: impl Fn(Question) -> Option<i128>
     let mut asks = Asks { text, mode, edits: Vec::new(), executable: effects.may(Flags::EXECUTABLE_COMMENT) };
     let opaque = effects.may(Flags::OPAQUE.and(Flags::COMPOUND));
     for (n, statement) in lexemes.split(|lexeme| lexeme.is_sign(b';')).enumerate() {
+        if asks.writes_down_code(statement) {
+            // What follows may belong to it, and is not run now.
+            break;
+        }
         let about = |question| if n == 0 || question == Question::ConnectionId { answer(question) } else { None };
         if let Err(question) = asks.statement(statement, &about, opaque) {
             return Reworded::Unclear(question);
@@ -130,6 +134,17 @@ impl Asks<'_> {
             }
         }
         levels.iter().rev().try_for_each(|level| self.end_item(lexemes, *level, lexemes.len()))
+    }
+
+    /// `CREATE PROCEDURE` and kin, whose bodies are kept as written.
+    fn writes_down_code(&self, lexemes: &[Lexeme]) -> bool {
+        let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
+        let others = ["TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA", "USER", "ROLE", "SEQUENCE", "SERVER"];
+        if !lexemes.first().is_some_and(|first| matches!(first.word, Word::Create | Word::Alter)) {
+            return false;
+        }
+        let all = |lexeme: &&Lexeme| lexeme.is_any(self.text, &kinds) || lexeme.is_any(self.text, &others);
+        lexemes.iter().find(all).is_some_and(|kind| kind.is_any(self.text, &kinds))
     }
 
     /// From which token on the statement's questions are answered while it runs; none if it only writes them down.

@@ -237,3 +237,16 @@ on_both!(ones_own_number_is_the_same_in_every_form, one_backend, |t| async move 
     let row = &executed.raw[executed.classes.iter().position(|class| *class == Class::Row).expect("a row")].1;
     assert_eq!(row[2..6], client.id.to_le_bytes());
 });
+
+on_both!(
+    /// A regression: in all statements of a body but the first, the creator's number was written down for good.
+    bodies_of_routines_are_kept_as_written, one_backend, |t| async move {
+        let mut twin = Twin::new(&t, &t.app()).await;
+        let body = "BEGIN DECLARE a INT; SET a = CONNECTION_ID(); SET @id = a; END";
+        twin.query(&format!("CREATE PROCEDURE p() {body}")).await;
+        twin.query("SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()").await;
+        twin.query("CREATE TABLE t (n INT)").await;
+        twin.query(&format!("CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW {body}")).await;
+        twin.query("SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()").await;
+    }
+);

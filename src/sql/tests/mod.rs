@@ -490,6 +490,11 @@ fn questions_are_answered_where_they_stand() {
         // Only written down, or no question at all.
         ("CREATE VIEW v AS SELECT ROW_COUNT()", "as is"),
         ("CREATE PROCEDURE p() SELECT ROW_COUNT()", "as is"),
+        ("CREATE PROCEDURE p() BEGIN DECLARE a INT; SET a = CONNECTION_ID(); END", "as is"),
+        ("CREATE OR REPLACE DEFINER = u@h FUNCTION f() RETURNS INT BEGIN DO 1; RETURN CONNECTION_ID(); END", "as is"),
+        ("CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW BEGIN DO 1; DO CONNECTION_ID(); END", "as is"),
+        ("ALTER EVENT e DO BEGIN DO 1; DO CONNECTION_ID(); END", "as is"),
+        ("CREATE TABLE event (n INT); DO CONNECTION_ID()", "CREATE TABLE event (n INT); DO 8(CONNECTION_ID())"),
         ("CREATE TABLE t (a INT DEFAULT (CONNECTION_ID()))", "as is"),
         ("CREATE TABLE t SELECT ROW_COUNT() n", "CREATE TABLE t SELECT 7(ROW_COUNT()) n"),
         ("EXPLAIN SELECT ROW_COUNT()", "as is"),
