@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::bench::{self, Bench};
 use super::failure::Failure;
 use super::{logging, runtime};
 use crate::config::{self, Config, Sources};
@@ -40,6 +41,8 @@ enum Command {
     /// Shows what it does, on a machine with nothing installed.
     #[cfg(feature = "demo")]
     Demo(Demo),
+    /// Drives clients against any MySQL server or proxy, and measures what they see.
+    Bench(Box<Bench>),
     /// Drives clients for a parent process, on standard input and output.
     #[command(name = crate::load::WORKER, hide = true)]
     Worker,
@@ -102,6 +105,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check { settings, print }) => check(settings, print),
         #[cfg(feature = "demo")]
         Some(Command::Demo(demo)) => show_demo(demo),
+        Some(Command::Bench(bench)) => measure(*bench),
         Some(Command::Worker) => work(),
     };
     match done {
@@ -143,6 +147,11 @@ fn effective(config: &Config) -> String {
     }
     lines.extend(config.auth.users.iter().map(|user| format!("# user {:?}, password not shown", user.name)));
     lines.join("\n")
+}
+
+fn measure(bench: Bench) -> Result<(), Failure> {
+    let open_files = runtime::raise_open_files();
+    runtime::block_on(1, bench::run(bench, open_files))?
 }
 
 /// The load generator's half of a measurement that another process makes.

@@ -1,5 +1,6 @@
 //! The composition root: builds every room once and hands each its part of the configuration.
 
+mod bench;
 pub mod cli;
 mod failure;
 mod globals;

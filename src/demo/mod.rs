@@ -10,7 +10,6 @@ mod host;
 mod private;
 mod server;
 mod show;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -25,10 +24,10 @@ use zeroize::Zeroizing;
 use self::console::Console;
 use self::server::Server;
 use self::show::Size;
-use self::table::grouped;
 use crate::app::{Proxy, StartError};
 use crate::config::{self, Config, Endpoint, Listen};
 use crate::load::RemoteError;
+use crate::load::table::grouped;
 
 /// Clients, if nothing says otherwise.
 const CLIENTS: usize = 10_000;

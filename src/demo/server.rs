@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use super::console::Console;
 use super::embedded::{Embedded, PASSWORD, ROWS, SCHEMA, TABLE, USER, WORK_BYTES};
 use super::private::{Private, Program};
-use super::table::grouped;
 use super::{DemoError, Options, host};
 use crate::config::Endpoint;
+use crate::load::table::grouped;
 use crate::load::{Plan, first_row};
 
 /// Connections a private server takes beyond the clients of the direct run: the proxy's, and some room.

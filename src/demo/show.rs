@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use super::console::Console;
 use super::server::Server;
-use super::table::{Table, bytes, grouped, micros};
 use super::{DemoError, host};
-use crate::load::{Plan, Remote, Report, Snapshot, WORKER, first_row};
+use crate::load::table::{Table, bytes, grouped, micros};
+use crate::load::{Plan, Remote, Report, Snapshot, WORKER, Work, first_row};
 use crate::metrics::{BackendState, Labelled, Metrics};
 
 /// The mean pause of a client between two statements: most connections of an application idle most of the time.
@@ -59,8 +59,8 @@ pub(super) async fn show(
         ramp_per_second: RAMP,
         duration: size.duration,
         think: THINK,
-        statements: vec![server.statement()],
-        target: proxy,
+        work: Work::Statements(vec![server.statement()]),
+        targets: vec![proxy],
         ..server.plan()
     };
     console.line(format!("Connecting {} clients to the proxy ...", grouped(size.clients as u64)));
@@ -110,12 +110,14 @@ async fn through_proxy(
         sample();
         bar.show(snapshot);
     };
-    let statement = plan.statements.first().cloned().unwrap_or_default();
+    let statement = server.statement();
     let remote = Remote::connect(worker()?, plan, progress).await?;
     sleep(SETTLE).await;
     let clients = remote.connected();
     let grown = before.zip(host::resident().ok()).map(|(before, after)| Grown { before, after, clients });
-    bar.above(console, format!("Running: each client asks about once a second: {}", statement.replace("?1000", "N")));
+    bar.above(|| {
+        console.line(format!("Running: each client asks about once a second: {}", statement.replace("?1000", "N")));
+    });
     let report = remote.drive(progress).await?;
     sample();
     Ok((Column { report, connections: most.get(), server_bytes: server.resident() }, grown))
@@ -132,7 +134,7 @@ async fn directly(server: &Server, plan: Plan, console: &Console) -> Result<(Col
     }
     // Fewer clients that ask more often offer the same load.
     let think = plan.think.mul_f64(ratio(direct, clients));
-    let plan = Plan { target: server.address(), clients: direct, think, ..plan };
+    let plan = Plan { targets: vec![server.address()], clients: direct, think, ..plan };
     console.line(format!("The same directly, with {} clients ...", grouped(direct as u64)));
     let bar = console.bar(plan.clients, plan.duration);
     let progress = |snapshot: &Snapshot| bar.show(snapshot);
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_table_has_a_column_for_each_run() {
-        let latency = Latency { p50: 420, p95: 1300, p99: 2500, max: 50_000 };
+        let latency = Latency { p50: 420, p95: 1300, p99: 2500, max: 50_000, ..Latency::default() };
         let report = Report { clients: 10_000, rate: 9876.4, latency, ..Report::default() };
         let through = Column { report: report.clone(), connections: 32, server_bytes: Some(100 << 20) };
         let direct = Column { report, connections: 10_000, server_bytes: Some(3 << 30) };

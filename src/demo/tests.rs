@@ -2,7 +2,7 @@
 
 use super::embedded::{Embedded, PASSWORD, SCHEMA, USER};
 use super::*;
-use crate::load::{self, FailureKind, Phase, Plan};
+use crate::load::{self, FailureKind, Phase, Plan, Work};
 
 #[test]
 fn the_number_of_clients_is_explained() {
@@ -34,10 +34,10 @@ fn plan(server: &Embedded, clients: usize) -> Plan {
     Plan {
         clients,
         duration: Duration::from_secs(1),
-        statements: vec![
+        work: Work::Statements(vec![
             "SELECT name, price FROM items WHERE id = ?1000".into(),
             "SELECT * FROM items LIMIT 50".into(),
-        ],
+        ]),
         ..Plan::single(server.address(), USER, PASSWORD, Some(SCHEMA))
     }
 }
@@ -76,8 +76,11 @@ async fn errors_are_counted_by_kind() {
     assert_eq!((report.clients, report.statements), (0, 0));
     assert_eq!((report.errors[0].kind, report.errors[0].count), (FailureKind::Login, 2));
 
-    let refused =
-        Plan { statements: vec!["DROP TABLE items".into()], think: Duration::from_millis(20), ..good.clone() };
+    let refused = Plan {
+        work: Work::Statements(vec!["DROP TABLE items".into()]),
+        think: Duration::from_millis(20),
+        ..good.clone()
+    };
     let report = load::run(refused, |_| ()).await.unwrap();
     assert_eq!((report.clients, report.statements), (2, 0));
     assert_eq!(report.errors[0].kind, FailureKind::Server(1290));

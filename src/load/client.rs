@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng;
-use rand::seq::IndexedRandom;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,6 +16,7 @@ use super::recorder::Recorder;
 use super::report::{FailureKind, Phase, Snapshot};
 use super::statement::Statement;
 use super::turn::{Connection, Failure};
+use super::work::Script;
 
 /// How long a client may take to connect and log in.
 const LOGIN_LIMIT: Duration = Duration::from_secs(60);
@@ -27,64 +27,182 @@ const LONGEST_PAUSE: f64 = 10.0;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) plan: Plan,
-    pub(super) statements: Vec<Statement>,
+    pub(super) script: Script,
     pub(super) recorder: Recorder,
 }
 
 impl Shared {
     /// The state of the run, for progress.
     pub(super) fn snapshot(&self, phase: Phase, elapsed: Duration) -> Snapshot {
-        let (statements, errors) = self.recorder.totals();
+        let (_, statements, errors) = self.recorder.totals();
         Snapshot { phase, elapsed, connected: self.recorder.connected_count(), statements, errors }
     }
 }
 
 /// Lives the life of client `index`. `begin` holds the end of the run as soon as the clients may ask.
-pub(super) async fn live(shared: Arc<Shared>, index: usize, begin: watch::Receiver<Option<Instant>>) {
+pub(super) async fn live(shared: Arc<Shared>, index: usize, mut begin: watch::Receiver<Option<Instant>>) {
     let recorder = &shared.recorder;
     let settled = recorder.settling();
     // Boxed, since a login's state is large and a client spends its life after it.
-    let login = Box::pin(timeout(LOGIN_LIMIT, connect(&shared.plan, index))).await;
-    let mut connection = match login {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(failure)) => return recorder.failed(index, failure.kind, &failure.text),
-        Err(_) => {
-            let text = format!("not logged in within {} s", LOGIN_LIMIT.as_secs());
-            return recorder.failed(index, FailureKind::Login, &text);
-        }
+    let login = Box::pin(arrive(&shared, index)).await;
+    let mut client = match login {
+        Ok(client) => client,
+        Err(failure) => return recorder.failed(index, failure.kind, &failure.text),
     };
     let _connected = recorder.connected();
     drop(settled);
-    match ask(&shared, index, &mut connection, begin).await {
-        Ok(()) => connection.quit().await,
-        Err(failure) => recorder.failed(index, failure.kind, &failure.text),
+    let end = match end_of_run(&client.connection, &mut begin).await {
+        Ok(Some(end)) => end,
+        Ok(None) => return,
+        Err(failure) => return recorder.failed(index, failure.kind, &failure.text),
+    };
+    let done = if shared.plan.churn {
+        client.connection.quit().await;
+        come_and_go(&shared, index, end).await
+    } else {
+        let done = ask(&shared, index, &mut client, end).await;
+        if done.is_ok() {
+            client.connection.quit().await;
+        }
+        done
+    };
+    if let Err(failure) = done {
+        recorder.failed(index, failure.kind, &failure.text);
+    }
+}
+
+/// A client that is logged in, with its statements prepared if they are to be.
+struct Ready {
+    connection: Connection,
+    ids: Box<[u32]>,
+}
+
+/// Connects, logs in and prepares.
+async fn arrive(shared: &Shared, index: usize) -> Result<Ready, Failure> {
+    let began = Instant::now();
+    let arriving = async {
+        let mut connection = connect(&shared.plan, index).await?;
+        shared.recorder.logged_in(index, began.elapsed());
+        let mut ids = Vec::new();
+        if let Script::Prepared(statements) = &shared.script {
+            for statement in statements {
+                ids.push(connection.prepare(statement).await?);
+            }
+        }
+        Ok(Ready { connection, ids: ids.into() })
+    };
+    timeout(LOGIN_LIMIT, arriving).await.unwrap_or_else(|_| {
+        Err(Failure::new(FailureKind::Login, format!("not logged in within {} s", LOGIN_LIMIT.as_secs())))
+    })
+}
+
+/// When a client begins its next piece of work.
+struct Beat {
+    think: Duration,
+    period: Option<Duration>,
+    next: Instant,
+}
+
+impl Beat {
+    /// A pause first, or all clients would begin in the same instant.
+    fn new(plan: &Plan) -> Self {
+        let (think, period) = (plan.think, plan.period());
+        let first =
+            period.map_or_else(|| exponential(think), |period| period.mul_f64(rand::rng().random_range(0.0..1.0)));
+        Self { think, period, next: Instant::now() + first }
+    }
+
+    /// From when the piece of work that begins now is measured; and the next one is planned.
+    fn begin(&mut self) -> Instant {
+        match self.period {
+            Some(period) => {
+                let due = self.next;
+                self.next += period;
+                due
+            }
+            None => Instant::now(),
+        }
+    }
+
+    fn done(&mut self) {
+        if self.period.is_none() {
+            self.next = Instant::now() + exponential(self.think);
+        }
     }
 }
 
 /// Asks until the end of the run.
-async fn ask(
-    shared: &Shared,
-    index: usize,
-    connection: &mut Connection,
-    mut begin: watch::Receiver<Option<Instant>>,
-) -> Result<(), Failure> {
-    let Some(end) = end_of_run(connection, &mut begin).await? else { return Ok(()) };
-    // A pause first, or all clients would begin in the same instant.
-    let think = shared.plan.think;
-    let mut next = Instant::now() + exponential(think);
-    while pause(connection, next.min(end)).await? < end {
-        let Some(statement) = shared.statements.choose(&mut rand::rng()) else {
-            next = end;
-            continue;
-        };
-        let asked = Instant::now();
-        match connection.query(statement).await {
-            Ok(()) => shared.recorder.answered(index, asked.elapsed()),
+async fn ask(shared: &Shared, index: usize, client: &mut Ready, end: Instant) -> Result<(), Failure> {
+    let mut beat = Beat::new(&shared.plan);
+    while pause(&client.connection, beat.next.min(end)).await? < end {
+        let since = beat.begin();
+        match work(shared, client).await {
+            Ok(0) => beat.next = end,
+            Ok(statements) => shared.recorder.done(index, statements, since.elapsed()),
             // The server said no to this statement; the connection is fine.
-            Err(Failure { kind: kind @ FailureKind::Server(_), text }) => shared.recorder.failed(index, kind, &text),
+            Err(Failure { kind: kind @ FailureKind::Server(_), text }) => {
+                shared.recorder.failed(index, kind, &text);
+                give_up(shared, client).await?;
+            }
             Err(lost) => return Err(lost),
         }
-        next = Instant::now() + exponential(think);
+        beat.done();
+    }
+    Ok(())
+}
+
+/// Connects, works and says good-bye until the end of the run.
+async fn come_and_go(shared: &Shared, index: usize, end: Instant) -> Result<(), Failure> {
+    let mut beat = Beat::new(&shared.plan);
+    while beat.next < end {
+        sleep_until(beat.next).await;
+        let since = beat.begin();
+        let done = Box::pin(async {
+            let mut client = arrive(shared, index).await?;
+            let done = work(shared, &mut client).await?;
+            client.connection.quit().await;
+            Ok(done)
+        });
+        match done.await {
+            Ok(statements) => shared.recorder.done(index, statements, since.elapsed()),
+            Err(Failure { kind, text }) => shared.recorder.failed(index, kind, &text),
+        }
+        beat.done();
+    }
+    Ok(())
+}
+
+/// One piece of work; of how many statements it was, none if there is nothing to do.
+async fn work(shared: &Shared, client: &mut Ready) -> Result<u64, Failure> {
+    let pick =
+        |statements: &[Statement]| (!statements.is_empty()).then(|| rand::rng().random_range(0..statements.len()));
+    match &shared.script {
+        Script::Any(statements) => {
+            let Some(statement) = pick(statements).and_then(|n| statements.get(n)) else { return Ok(0) };
+            client.connection.query(statement).await?;
+            Ok(1)
+        }
+        Script::Prepared(statements) => {
+            let picked = pick(statements).and_then(|n| Some((statements.get(n)?, *client.ids.get(n)?)));
+            let Some((statement, id)) = picked else { return Ok(0) };
+            client.connection.execute(statement, id).await?;
+            Ok(1)
+        }
+        Script::All(statements) => {
+            for statement in statements {
+                client.connection.query(statement).await?;
+            }
+            Ok(statements.len() as u64)
+        }
+    }
+}
+
+/// A statement of a transaction has failed: so has the transaction.
+async fn give_up(shared: &Shared, client: &mut Ready) -> Result<(), Failure> {
+    if let Script::All(_) = shared.script
+        && let Ok(rollback) = Statement::parse("ROLLBACK")
+    {
+        client.connection.query(&rollback).await?;
     }
     Ok(())
 }
@@ -113,9 +231,10 @@ async fn pause(connection: &Connection, then: Instant) -> Result<Instant, Failur
 
 /// Dials and logs in client `index` of a plan.
 pub(super) async fn connect(plan: &Plan, index: usize) -> Result<Connection, Failure> {
-    let stream = dial(plan.target, plan, index).await.map_err(|error| {
-        Failure::new(FailureKind::Connect, format!("could not connect to {}: {error}", plan.target))
-    })?;
+    let target = plan.target(index);
+    let stream = dial(target, plan, index)
+        .await
+        .map_err(|error| Failure::new(FailureKind::Connect, format!("could not connect to {target}: {error}")))?;
     login::log_in(stream, plan).await
 }
 

@@ -11,6 +11,7 @@ use super::client::{self, Shared};
 use super::plan::{Plan, PlanError};
 use super::recorder::Recorder;
 use super::report::{FailureKind, Phase, Report, Snapshot};
+use super::usage;
 
 /// Clients logging in at once. Well below the usual listen queue, so that a fast ramp is no SYN flood.
 const LOGINS_AT_ONCE: usize = 256;
@@ -39,6 +40,8 @@ pub struct Fleet {
     go: watch::Sender<Option<Instant>>,
     duration: Duration,
     clients: usize,
+    /// What the clients' logins have added to this process, in bytes.
+    memory: u64,
     connecting: Duration,
 }
 
@@ -48,9 +51,10 @@ impl Fleet {
     /// # Errors
     /// If the plan makes no sense. Clients that could not log in are in the report.
     pub async fn connect(plan: Plan, progress: impl Fn(&Snapshot)) -> Result<Self, PlanError> {
-        let statements = plan.check()?;
+        let script = plan.check()?;
+        let before = usage::resident();
         let (wanted, ramp, duration) = (plan.clients, plan.ramp_per_second, plan.duration);
-        let shared = Arc::new(Shared { plan, statements, recorder: Recorder::new() });
+        let shared = Arc::new(Shared { plan, script, recorder: Recorder::new() });
         let (go, begin) = watch::channel(None);
         let mut tasks = JoinSet::new();
         let start = Instant::now();
@@ -72,7 +76,8 @@ impl Fleet {
         }
         let clients = shared.recorder.connected_count();
         progress(&shared.snapshot(Phase::Idle, Duration::ZERO));
-        Ok(Self { shared, tasks, go, duration, clients, connecting: start.elapsed() })
+        let memory = usage::resident().saturating_sub(before);
+        Ok(Self { shared, tasks, go, duration, clients, memory, connecting: start.elapsed() })
     }
 
     /// How many clients are connected now.
@@ -92,18 +97,27 @@ impl Fleet {
         let end = start + self.duration;
         // Without clients there is nobody to tell, and that is all right.
         self.go.send_replace(Some(end));
+        let cpu = usage::cpu();
         let elapsed = self.watch(Phase::Running, start, end, &progress).await;
-        let (statements, _) = self.shared.recorder.totals();
+        let cpu = usage::cpu().saturating_sub(cpu);
+        let (in_time, asked_in_time, _) = self.shared.recorder.totals();
         self.watch(Phase::Stopping, Instant::now(), Instant::now() + grace, &progress).await;
         self.cut_off(grace).await;
         let recorder = &self.shared.recorder;
+        let (work, statements, _) = recorder.totals();
         Report {
             clients: self.clients,
             connecting: self.connecting,
             elapsed,
+            pauses: !self.shared.plan.think.is_zero() || self.shared.plan.rate > 0.0,
+            work,
             statements,
-            rate: rate(statements, elapsed),
+            rate: rate(asked_in_time, elapsed),
+            pace: rate(in_time, elapsed),
             latency: recorder.latency(),
+            logins: recorder.logins(),
+            cpu,
+            memory: self.memory,
             errors: recorder.errors(),
         }
     }
@@ -153,6 +167,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::load::Work;
 
     #[test]
     fn the_ramp_is_steady() {
@@ -191,7 +206,7 @@ mod tests {
         let plan = Plan {
             clients: 3,
             duration: Duration::from_millis(50),
-            statements: vec!["SELECT 1".into()],
+            work: Work::Statements(vec!["SELECT 1".into()]),
             ..Plan::single(mute_server().await, "u", "", None)
         };
         let fleet = Fleet::connect(plan, |_| ()).await.unwrap();

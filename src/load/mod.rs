@@ -1,4 +1,4 @@
-//! The load generator: drives many clients from few threads and measures what they see.
+//! The load generator behind `myriad bench`: drives many clients from few threads and measures what they see.
 //!
 //! One task a client, and no buffer while it idles or waits, so that 10,000 clients are cheap and a measurement of the
 //! proxy is not a measurement of its load. A run has two halves: [`Fleet::connect`] logs everybody in at a steady
@@ -7,6 +7,7 @@
 //!
 //! Knows no proxy: anything that speaks the MySQL protocol is a target. Tested against the demo's embedded server.
 
+mod bar;
 mod client;
 mod fleet;
 mod login;
@@ -15,12 +16,19 @@ mod probe;
 mod recorder;
 mod remote;
 mod report;
+mod sources;
 mod statement;
+pub mod table;
 mod turn;
+mod usage;
+mod work;
 
+pub use bar::Bar;
 pub use fleet::{Fleet, run};
 pub use plan::{Plan, PlanError};
 pub use probe::{ProbeError, first_row};
 pub use remote::{Remote, RemoteError, WORKER, worker};
 pub use report::{ErrorCount, FailureKind, Latency, Phase, Report, Snapshot};
+pub use sources::{SourcesError, sources};
 pub use statement::{Statement, StatementError};
+pub use work::Work;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::statement::{Statement, StatementError};
+use super::statement::StatementError;
+use super::work::{Script, Work};
 
 /// What a run is to do: who connects where, how fast, and what they ask.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Plan {
-    /// The server or proxy.
-    pub target: SocketAddr,
+    /// The server or proxy, or several, whose clients take turns.
+    pub targets: Vec<SocketAddr>,
     /// The account that every client uses.
     pub user: String,
     /// Its password; empty is none.
@@ -27,8 +28,15 @@ pub struct Plan {
     pub duration: Duration,
     /// The mean pause of a client between two statements (exponentially distributed); zero is none.
     pub think: Duration,
-    /// What they ask, picked at random; [`Statement`] has the placeholders. None: the clients stay idle.
-    pub statements: Vec<String>,
+    /// What they do.
+    pub work: Work,
+    /// A connection of its own for each piece of work: connect, do it, say good-bye.
+    pub churn: bool,
+    /// Pieces of work a second of all clients together, begun whether those before have ended or not as far as there are
+    /// clients, and measured from when each should have begun; zero is as fast as they can.
+    pub rate: f64,
+    /// The number of the first client, where a run is split between processes.
+    pub first: usize,
     /// Local addresses to connect from, in turn; empty leaves it to the kernel. One address reaches one target about
     /// 28,000 times, with Linux's default port range.
     pub sources: Vec<IpAddr>,
@@ -40,6 +48,9 @@ pub enum PlanError {
     /// Nobody to connect.
     #[error("a load needs at least one client")]
     NoClients,
+    /// No target.
+    #[error("a load needs a target")]
+    NoTarget,
     /// A source address of the other family than the target's.
     #[error("the source address {0} cannot reach {1}: one is IPv4, the other IPv6")]
     Family(IpAddr, SocketAddr),
@@ -53,7 +64,7 @@ impl Plan {
     #[must_use]
     pub fn single(target: SocketAddr, user: &str, password: &str, schema: Option<&str>) -> Self {
         Self {
-            target,
+            targets: vec![target],
             user: user.into(),
             password: password.into(),
             schema: schema.map(Into::into),
@@ -61,25 +72,63 @@ impl Plan {
             ramp_per_second: 0,
             duration: Duration::ZERO,
             think: Duration::ZERO,
-            statements: Vec::new(),
+            work: Work::default(),
+            churn: false,
+            rate: 0.0,
+            first: 0,
             sources: Vec::new(),
         }
     }
 
-    /// Checks the plan and prepares its statements.
-    pub(super) fn check(&self) -> Result<Vec<Statement>, PlanError> {
+    /// Checks the plan and finds its placeholders.
+    pub(super) fn check(&self) -> Result<Script, PlanError> {
         if self.clients == 0 {
             return Err(PlanError::NoClients);
         }
-        if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.target.is_ipv4()) {
-            return Err(PlanError::Family(*source, self.target));
+        if self.targets.is_empty() {
+            return Err(PlanError::NoTarget);
         }
-        Ok(self.statements.iter().map(|text| Statement::parse(text)).collect::<Result<_, _>>()?)
+        for target in &self.targets {
+            if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != target.is_ipv4()) {
+                return Err(PlanError::Family(*source, *target));
+            }
+        }
+        Ok(self.work.parse()?)
+    }
+
+    /// Splits the clients, and what they do in all, between so many processes.
+    #[must_use]
+    pub fn split(&self, processes: usize) -> Vec<Self> {
+        let processes = processes.clamp(1, self.clients.max(1));
+        let mut first = self.first;
+        let part = |n: usize| {
+            let clients = self.clients / processes + usize::from(n < self.clients % processes);
+            #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+            let share = clients as f64 / self.clients.max(1) as f64;
+            let ramp_per_second = self.ramp_per_second.div_ceil(processes);
+            let plan = Self { clients, first, rate: self.rate * share, ramp_per_second, ..self.clone() };
+            first += clients;
+            plan
+        };
+        (0..processes).map(part).collect()
+    }
+
+    /// Where client number `index` connects to.
+    pub(super) fn target(&self, index: usize) -> SocketAddr {
+        let place = (self.first + index).checked_rem(self.targets.len());
+        place.and_then(|place| self.targets.get(place)).copied().unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
+    }
+
+    /// How often one client begins a piece of work, if the plan says so.
+    pub(super) fn period(&self) -> Option<Duration> {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let seconds = self.clients as f64 / self.rate;
+        (self.rate > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
     /// Where client number `index` connects from.
     pub(super) fn source(&self, index: usize) -> Option<IpAddr> {
-        let place = index.checked_rem(self.sources.len())?;
+        let place = (self.first + index).checked_rem(self.sources.len())?;
         self.sources.get(place).copied()
     }
 }
@@ -88,14 +137,17 @@ impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Everything but the password.
         f.debug_struct("Plan")
-            .field("target", &self.target)
+            .field("targets", &self.targets)
             .field("user", &self.user)
             .field("schema", &self.schema)
             .field("clients", &self.clients)
             .field("ramp_per_second", &self.ramp_per_second)
             .field("duration", &self.duration)
             .field("think", &self.think)
-            .field("statements", &self.statements)
+            .field("work", &self.work)
+            .field("churn", &self.churn)
+            .field("rate", &self.rate)
+            .field("first", &self.first)
             .field("sources", &self.sources)
             .finish_non_exhaustive()
     }
@@ -107,17 +159,18 @@ mod tests {
 
     fn plan() -> Plan {
         let target = SocketAddr::from(([127, 0, 0, 1], 3306));
-        Plan { statements: vec!["SELECT ?10".into()], ..Plan::single(target, "u", "secret", None) }
+        Plan { work: Work::Statements(vec!["SELECT ?10".into()]), ..Plan::single(target, "u", "secret", None) }
     }
 
     #[test]
     fn refuses_what_cannot_run() {
         assert!(plan().check().is_ok());
         assert_eq!(Plan { clients: 0, ..plan() }.check().unwrap_err(), PlanError::NoClients);
+        assert_eq!(Plan { targets: vec![], ..plan() }.check().unwrap_err(), PlanError::NoTarget);
         let other = IpAddr::from([0u16; 8]);
         assert!(matches!(Plan { sources: vec![other], ..plan() }.check(), Err(PlanError::Family(..))));
         assert!(matches!(
-            Plan { statements: vec!["SELECT ?0".into()], ..plan() }.check(),
+            Plan { work: Work::Prepared(vec!["SELECT ?0".into()]), ..plan() }.check(),
             Err(PlanError::Statement(_))
         ));
     }
@@ -131,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn a_split_plan_is_the_same_in_all() {
+        let plan = Plan { clients: 10, rate: 50.0, ramp_per_second: 100, ..plan() };
+        let parts = plan.split(3);
+        let firsts: Vec<_> = parts.iter().map(|part| (part.first, part.clients)).collect();
+        assert_eq!(firsts, [(0, 4), (4, 3), (7, 3)]);
+        assert!(parts.iter().all(|part| part.period() == Some(Duration::from_millis(200))));
+        assert_eq!((Plan { clients: 2, ..plan.clone() }.split(5).len(), plan.split(0).len()), (2, 1));
+        assert_eq!(Plan { rate: 0.0, ..plan }.period(), None);
+    }
+
+    #[test]
     fn debug_output_hides_the_password() {
         assert!(!format!("{:?}", plan()).contains("secret"));
     }
@@ -139,6 +203,6 @@ mod tests {
     fn survives_its_wire_format() {
         let text = toml::to_string(&plan()).unwrap();
         let back: Plan = toml::from_str(&text).unwrap();
-        assert_eq!((back.password.as_str(), back.statements.len()), ("secret", 1));
+        assert_eq!((back.password.as_str(), back.work), ("secret", plan().work));
     }
 }

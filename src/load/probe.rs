@@ -45,7 +45,7 @@ pub async fn first_row(plan: &Plan, sql: &str) -> Result<Vec<Option<String>>, Pr
         Ok(Ok(row)) => Ok(row),
         Ok(Err(Failure { kind, text })) => Err(ProbeError { kind, text }),
         Err(_) => {
-            let text = format!("{} did not answer within {} s", plan.target, LIMIT.as_secs());
+            let text = format!("{} did not answer within {} s", plan.target(0), LIMIT.as_secs());
             Err(ProbeError { kind: FailureKind::Connect, text })
         }
     }

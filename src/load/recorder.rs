@@ -27,6 +27,7 @@ pub(super) struct Recorder {
 #[derive(Debug)]
 struct Shard {
     latency: Histogram<u64>,
+    logins: Histogram<u64>,
     statements: u64,
     errors: BTreeMap<FailureKind, (u64, String)>,
 }
@@ -59,12 +60,18 @@ impl Recorder {
         Self { shards, connected: AtomicUsize::new(0), settled: AtomicUsize::new(0) }
     }
 
-    /// Client `index` got its answer.
-    pub(super) fn answered(&self, index: usize, took: Duration) {
+    /// Client `index` has done a piece of work, of so many statements.
+    pub(super) fn done(&self, index: usize, statements: u64, took: Duration) {
         let Some(shard) = self.shard(index) else { return };
         let mut shard = shard.lock();
-        shard.statements += 1;
+        shard.statements += statements;
         shard.latency.saturating_record(micros(took));
+    }
+
+    /// Client `index` has logged in.
+    pub(super) fn logged_in(&self, index: usize, took: Duration) {
+        let Some(shard) = self.shard(index) else { return };
+        shard.lock().logins.saturating_record(micros(took));
     }
 
     /// Something went wrong for client `index`.
@@ -95,31 +102,33 @@ impl Recorder {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// Statements and errors so far.
-    pub(super) fn totals(&self) -> (u64, u64) {
-        self.shards.iter().fold((0, 0), |(statements, errors), shard| {
+    /// Pieces of work, statements and errors so far.
+    pub(super) fn totals(&self) -> (u64, u64, u64) {
+        self.shards.iter().fold((0, 0, 0), |(work, statements, errors), shard| {
             let shard = shard.lock();
-            (statements + shard.statements, errors + shard.errors.values().map(|(count, _)| count).sum::<u64>())
+            let failed = shard.errors.values().map(|(count, _)| count).sum::<u64>();
+            (work + shard.latency.len(), statements + shard.statements, errors + failed)
         })
     }
 
     /// The latencies of all shards.
     pub(super) fn latency(&self) -> Latency {
+        self.all(|shard| &shard.latency)
+    }
+
+    /// How long logins took, in all shards.
+    pub(super) fn logins(&self) -> Latency {
+        self.all(|shard| &shard.logins)
+    }
+
+    fn all(&self, of: fn(&Shard) -> &Histogram<u64>) -> Latency {
         let mut all = empty_histogram();
         for shard in &self.shards {
             // Same bounds everywhere, so adding cannot fail.
-            let added = all.add(&shard.lock().latency);
+            let added = all.add(of(&shard.lock()));
             debug_assert!(added.is_ok(), "histograms of one run have the same bounds");
         }
-        if all.is_empty() {
-            return Latency::default();
-        }
-        Latency {
-            p50: all.value_at_quantile(0.50),
-            p95: all.value_at_quantile(0.95),
-            p99: all.value_at_quantile(0.99),
-            max: all.max(),
-        }
+        Latency::of(&all)
     }
 
     /// The errors of all shards, most frequent first.
@@ -142,7 +151,32 @@ impl Recorder {
 
 impl Shard {
     fn new() -> Self {
-        Self { latency: empty_histogram(), statements: 0, errors: BTreeMap::new() }
+        Self { latency: empty_histogram(), logins: empty_histogram(), statements: 0, errors: BTreeMap::new() }
+    }
+}
+
+impl Latency {
+    fn of(histogram: &Histogram<u64>) -> Self {
+        if histogram.is_empty() {
+            return Self::default();
+        }
+        Self {
+            mean: histogram.mean(),
+            p50: histogram.value_at_quantile(0.50),
+            p95: histogram.value_at_quantile(0.95),
+            p99: histogram.value_at_quantile(0.99),
+            max: histogram.max(),
+            counts: histogram.iter_recorded().map(|it| (it.value_iterated_to(), it.count_at_value())).collect(),
+        }
+    }
+
+    /// The latencies of several processes.
+    pub(super) fn merge<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut merged = empty_histogram();
+        for (value, count) in all.flat_map(|latency| &latency.counts) {
+            merged.saturating_record_n(*value, *count);
+        }
+        Self::of(&merged)
     }
 }
 
@@ -167,15 +201,18 @@ mod tests {
     fn adds_up_over_shards() {
         let recorder = Recorder::new();
         for index in 0..1000 {
-            recorder.answered(index, Duration::from_micros(index as u64 + 1));
+            recorder.done(index, 1, Duration::from_micros(index as u64 + 1));
         }
         for index in 0..3 {
             recorder.failed(index, FailureKind::Server(1064), "syntax");
         }
         recorder.failed(0, FailureKind::Lost, "gone\x1b[2J\n");
-        assert_eq!(recorder.totals(), (1000, 4));
+        assert_eq!(recorder.totals(), (1000, 1000, 4));
         let latency = recorder.latency();
         assert_eq!((latency.p50, latency.p95, latency.max), (500, 950, 1000));
+        assert!((latency.mean - 500.5).abs() < 1.0, "{}", latency.mean);
+        assert_eq!(Latency::merge([&latency, &latency].into_iter()).counts.len(), latency.counts.len());
+        assert_eq!(Latency::merge([&latency].into_iter()), latency);
         let errors = recorder.errors();
         assert_eq!((errors[0].kind, errors[0].count), (FailureKind::Server(1064), 3));
         assert_eq!(errors[1].first, "gone [2J ");

@@ -52,7 +52,7 @@ pub enum RemoteError {
 /// What the parent says.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    Connect(Plan),
+    Connect(Box<Plan>),
     Drive {},
 }
 
@@ -61,7 +61,7 @@ enum Order {
 enum Answer {
     Progress(Snapshot),
     Connected(Snapshot),
-    Done(Report),
+    Done(Box<Report>),
     Refused { reason: String },
 }
 
@@ -84,7 +84,7 @@ impl Remote {
             }
         };
         let mut remote = Self { child, input, output, connected: 0 };
-        send(&mut remote.input, &Order::Connect(plan)).await?;
+        send(&mut remote.input, &Order::Connect(Box::new(plan))).await?;
         loop {
             match receive(&mut remote.output).await? {
                 Answer::Progress(snapshot) => progress(&snapshot),
@@ -114,7 +114,7 @@ impl Remote {
         loop {
             match receive(&mut self.output).await? {
                 Answer::Progress(snapshot) => progress(&snapshot),
-                Answer::Done(report) => return Ok(report),
+                Answer::Done(report) => return Ok(*report),
                 Answer::Connected(_) => return Err(RemoteError::Garbled("connected twice".into())),
                 Answer::Refused { reason } => return Err(RemoteError::Refused(reason)),
             }
@@ -160,7 +160,7 @@ async fn serve(mut input: impl AsyncRead + Unpin, mut output: impl AsyncWrite + 
     let progress = |snapshot: &Snapshot| {
         tell.send_replace(*snapshot);
     };
-    let connecting = Fleet::connect(plan, progress);
+    let connecting = Fleet::connect(*plan, progress);
     let fleet = match telling(connecting, &mut news, &mut output).await? {
         Ok(fleet) => fleet,
         Err(error) => return send(&mut output, &Answer::Refused { reason: error.to_string() }).await,
@@ -171,7 +171,7 @@ async fn serve(mut input: impl AsyncRead + Unpin, mut output: impl AsyncWrite + 
         return Err(RemoteError::Garbled("an order to connect again".into()));
     };
     let report = telling(fleet.drive(progress), &mut news, &mut output).await?;
-    send(&mut output, &Answer::Done(report)).await
+    send(&mut output, &Answer::Done(Box::new(report))).await
 }
 
 /// Waits for `work` and passes news on meanwhile. A parent that is gone is noticed by the failing write.
@@ -236,7 +236,7 @@ mod tests {
         let (input, output) = tokio::io::split(child);
         let child = tokio::spawn(serve(input, output));
         let (_taken, target) = deaf_port();
-        send(&mut parent, &Order::Connect(plan(target, 3))).await.unwrap();
+        send(&mut parent, &Order::Connect(Box::new(plan(target, 3)))).await.unwrap();
         loop {
             match receive(&mut parent).await.unwrap() {
                 Answer::Progress(_) => {}
@@ -265,7 +265,7 @@ mod tests {
         let (input, output) = tokio::io::split(child);
         let child = tokio::spawn(serve(input, output));
         let (_taken, target) = deaf_port();
-        send(&mut parent, &Order::Connect(plan(target, 0))).await.unwrap();
+        send(&mut parent, &Order::Connect(Box::new(plan(target, 0)))).await.unwrap();
         let Answer::Refused { reason } = receive(&mut parent).await.unwrap() else { panic!("no refusal") };
         assert!(reason.contains("at least one client"), "{reason}");
         child.await.unwrap().unwrap();

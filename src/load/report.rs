@@ -34,6 +34,20 @@ pub struct Snapshot {
     pub errors: u64,
 }
 
+impl Snapshot {
+    /// The progress of several processes together: as far as the one that is behind.
+    #[must_use]
+    pub fn sum(all: &[Self]) -> Self {
+        let behind = all.iter().min_by_key(|snapshot| snapshot.phase as u8).copied().unwrap_or_default();
+        Self {
+            connected: all.iter().map(|snapshot| snapshot.connected).sum(),
+            statements: all.iter().map(|snapshot| snapshot.statements).sum(),
+            errors: all.iter().map(|snapshot| snapshot.errors).sum(),
+            ..behind
+        }
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -43,19 +57,34 @@ pub struct Report {
     pub connecting: Duration,
     /// How long the clients asked.
     pub elapsed: Duration,
+    /// Did clients pause between two pieces of work?
+    pub pauses: bool,
+    /// Pieces of work done: statements, or transactions.
+    pub work: u64,
     /// Statements answered; those answered with an error count as errors instead.
     pub statements: u64,
-    /// Statements a second.
+    /// Statements a second, of those that were answered before the end.
     pub rate: f64,
-    /// From the first byte of a statement sent to the last byte of its reply received.
+    /// Pieces of work a second, of those that were done before the end.
+    pub pace: f64,
+    /// Of a piece of work: from the first byte sent (churn: from before it connects; with a rate: from when it should
+    /// have begun) to the last byte of its reply received.
     pub latency: Latency,
+    /// Of connecting and logging in.
+    pub logins: Latency,
+    /// CPU time that the load generator itself took while the clients asked.
+    pub cpu: Duration,
+    /// What the load generator's memory grew by while the clients logged in, in bytes.
+    pub memory: u64,
     /// What went wrong, most frequent first.
     pub errors: Vec<ErrorCount>,
 }
 
 /// Latencies in microseconds, as upper ends of a histogram's buckets (three significant digits).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
+    /// The mean.
+    pub mean: f64,
     /// Half were at most this.
     pub p50: u64,
     /// 95 % were at most this.
@@ -64,6 +93,8 @@ pub struct Latency {
     pub p99: u64,
     /// The slowest.
     pub max: u64,
+    /// How many there were of each, so that those of several processes can be put together.
+    pub counts: Vec<(u64, u64)>,
 }
 
 /// Errors of one kind.
@@ -95,6 +126,43 @@ pub enum FailureKind {
 }
 
 impl Report {
+    /// Puts the reports of processes together that ran at the same time.
+    #[must_use]
+    pub fn merge(reports: &[Self]) -> Self {
+        let longest = |of: fn(&Self) -> Duration| reports.iter().map(of).max().unwrap_or_default();
+        let mut errors: Vec<ErrorCount> = Vec::new();
+        for error in reports.iter().flat_map(|report| &report.errors) {
+            match errors.iter_mut().find(|known| known.kind == error.kind) {
+                Some(known) => known.count += error.count,
+                None => errors.push(error.clone()),
+            }
+        }
+        errors.sort_by_key(|error| std::cmp::Reverse(error.count));
+        Self {
+            clients: reports.iter().map(|report| report.clients).sum(),
+            connecting: longest(|report| report.connecting),
+            elapsed: longest(|report| report.elapsed),
+            pauses: reports.iter().any(|report| report.pauses),
+            work: reports.iter().map(|report| report.work).sum(),
+            statements: reports.iter().map(|report| report.statements).sum(),
+            rate: reports.iter().map(|report| report.rate).sum(),
+            pace: reports.iter().map(|report| report.pace).sum(),
+            latency: Latency::merge(reports.iter().map(|report| &report.latency)),
+            logins: Latency::merge(reports.iter().map(|report| &report.logins)),
+            cpu: reports.iter().map(|report| report.cpu).sum(),
+            memory: reports.iter().map(|report| report.memory).sum(),
+            errors,
+        }
+    }
+
+    /// What a perfect first-come-first-served queue would make every client wait, in microseconds: all clients, each
+    /// with one piece of work in it, served at this run's pace. None if clients pause, so that not all are in the queue.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub fn ideal(&self) -> Option<f64> {
+        (!self.pauses && self.pace > 0.0).then(|| self.clients as f64 / self.pace * 1e6)
+    }
+
     /// All errors together.
     #[must_use]
     pub fn error_count(&self) -> u64 {

@@ -59,6 +59,38 @@ impl Statement {
         Ok(Self { parts })
     }
 
+    /// The text to be prepared: placeholders are `?`.
+    #[must_use]
+    pub fn to_prepare(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.to_string(),
+            Part::Random(_) => "?".to_owned(),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// Appends the packet's rest of an execute of the prepared statement `id`, with fresh numbers.
+    pub(super) fn write_execute(&self, id: u32, rng: &mut impl Rng, out: &mut impl BufMut) {
+        /// MYSQL_TYPE_LONGLONG, signed
+        const NUMBER: u16 = 8;
+        let highs = self.parts.iter().filter_map(|part| match part {
+            Part::Random(high) => Some(*high),
+            Part::Text(_) => None,
+        });
+        out.put_u32_le(id);
+        // No cursor; one execution.
+        out.put_u8(0);
+        out.put_u32_le(1);
+        let count = highs.clone().count();
+        if count == 0 {
+            return;
+        }
+        out.put_bytes(0, count.div_ceil(8));
+        out.put_u8(1);
+        (0..count).for_each(|_| out.put_u16_le(NUMBER));
+        highs.for_each(|high| out.put_u64_le(rng.random_range(1..=high)));
+    }
+
     /// Appends the statement with fresh numbers.
     pub fn write(&self, rng: &mut impl Rng, out: &mut impl BufMut) {
         for part in &self.parts {
@@ -102,6 +134,19 @@ mod tests {
             let number: u64 = written("?3").parse().unwrap();
             assert!((1..=3).contains(&number));
         }
+    }
+
+    #[test]
+    fn prepared_ones_carry_their_numbers_as_parameters() {
+        let statement = Statement::parse("SELECT ?1 + ?1").unwrap();
+        assert_eq!(statement.to_prepare(), "SELECT ? + ?");
+        let mut out = Vec::new();
+        statement.write_execute(7, &mut rand::rng(), &mut out);
+        let one = [1, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(out, [&[7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, 0, 8, 0][..], &one, &one].concat());
+        let mut out = Vec::new();
+        Statement::parse("SELECT 1").unwrap().write_execute(7, &mut rand::rng(), &mut out);
+        assert_eq!(out, [7, 0, 0, 0, 0, 1, 0, 0, 0]);
     }
 
     #[test]

@@ -73,14 +73,44 @@ impl Connection {
     /// # Errors
     /// [`FailureKind::Server`] if that is the server's answer; after any other the connection is of no more use.
     pub(super) async fn query(&mut self, statement: &Statement) -> Result<(), Failure> {
-        self.send(Command::Query, |out| statement.write(&mut rand::rng(), out)).await.map_err(|e| Failure::lost(&e))?;
-        let mut reading = Reading::new(Reply::new(ReplyKind::Query, self.deprecate_eof, self.session_track));
+        self.turn(Command::Query, ReplyKind::Query, |out| statement.write(&mut rand::rng(), out)).await.map(drop)
+    }
+
+    /// Executes the prepared statement `id`.
+    ///
+    /// # Errors
+    /// As [`Connection::query`].
+    pub(super) async fn execute(&mut self, statement: &Statement, id: u32) -> Result<(), Failure> {
+        let write = |out: &mut BytesMut| statement.write_execute(id, &mut rand::rng(), out);
+        self.turn(Command::StmtExecute, ReplyKind::Query, write).await.map(drop)
+    }
+
+    /// Prepares a statement; returns its id.
+    ///
+    /// # Errors
+    /// As [`Connection::query`].
+    pub(super) async fn prepare(&mut self, statement: &Statement) -> Result<u32, Failure> {
+        let text = statement.to_prepare();
+        let prepared =
+            self.turn(Command::StmtPrepare, ReplyKind::Prepare, |out| out.put_slice(text.as_bytes())).await?;
+        prepared.ok_or_else(|| Failure::protocol("the server has prepared a statement without an id"))
+    }
+
+    /// Sends a command and reads its reply to the end; the id of a statement that it has prepared.
+    async fn turn(
+        &mut self,
+        command: Command,
+        kind: ReplyKind,
+        write: impl FnOnce(&mut BytesMut),
+    ) -> Result<Option<u32>, Failure> {
+        self.send(command, write).await.map_err(|error| Failure::lost(&error))?;
+        let mut reading = Reading::new(Reply::new(kind, self.deprecate_eof, self.session_track));
         loop {
             let outcome = poll_fn(|cx| read(&mut self.stream, cx, |bytes| reading.feed(bytes))).await;
             match outcome.map_err(|error| Failure::lost(&error))? {
                 None => return Err(Failure::closed()),
                 Some(Progress::More) => {}
-                Some(Progress::Done) => return Ok(()),
+                Some(Progress::Done) => return Ok(reading.prepared),
                 Some(Progress::Failed(failure)) => return Err(failure),
             }
         }
@@ -157,6 +187,8 @@ struct Reading {
     /// The beginning of a frame that must be seen as a whole. Mostly empty.
     kept: Vec<u8>,
     failure: Option<Failure>,
+    /// The id of the statement that was prepared.
+    prepared: Option<u32>,
 }
 
 enum Progress {
@@ -167,7 +199,7 @@ enum Progress {
 
 impl Reading {
     fn new(reply: Reply) -> Self {
-        Self { reply, skip: 0, kept: Vec::new(), failure: None }
+        Self { reply, skip: 0, kept: Vec::new(), failure: None, prepared: None }
     }
 
     /// Takes the next bytes of the reply, cut anywhere.
@@ -227,6 +259,7 @@ impl Reading {
         };
         match self.reply.accept(class, header, payload).map_err(Failure::protocol)? {
             Event::LocalInfile => return Err(Failure::protocol("the server asks for a file, which is not supported")),
+            Event::Prepared(ok) => self.prepared = Some(ok.statement_id),
             Event::End(end) => {
                 if let Body::Err(error) = end.body {
                     let text = String::from_utf8_lossy(error.message);

@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it measured, compared or skipped")]
 
 mod aborts;
+mod bench;
 mod bytes;
 mod cases;
 mod conditions;

@@ -2,24 +2,26 @@
 
 /// A table: one heading per column, one name per row.
 #[derive(Debug)]
-pub(super) struct Table {
+pub struct Table {
     heads: Vec<String>,
     rows: Vec<(String, Vec<String>)>,
 }
 
 impl Table {
     /// An empty table with these columns.
-    pub(super) fn new(heads: &[&str]) -> Self {
+    #[must_use]
+    pub fn new(heads: &[&str]) -> Self {
         Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty.
-    pub(super) fn row(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
+    pub fn row(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
         self.rows.push((name.to_owned(), cells.into_iter().collect()));
     }
 
     /// The table's lines: names to the left, cells to the right.
-    pub(super) fn lines(&self) -> Vec<String> {
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
         let names = self.rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.heads.len())
             .map(|at| {
@@ -47,7 +49,8 @@ fn width(text: &str) -> usize {
 }
 
 /// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -60,7 +63,8 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// Microseconds, with three digits or so: `870 us`, `1.23 ms`, `456 ms`, `2.50 s`.
-pub(super) fn micros(number: u64) -> String {
+#[must_use]
+pub fn micros(number: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let value = number as f64;
     match number {
@@ -73,7 +77,8 @@ pub(super) fn micros(number: u64) -> String {
 }
 
 /// Bytes, in the unit that fits: `870 B`, `1.6 KiB`, `12.3 MiB`.
-pub(super) fn bytes(number: u64) -> String {
+#[must_use]
+pub fn bytes(number: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
     let value = number as f64;
     match number {
