@@ -143,8 +143,10 @@ impl Client {
         }
         let of_others = lease.state.user_variables.as_deref();
         let there = |name: &str| lease.erased.contains(name) || of_others.is_some_and(|all| all.has(name));
+        // What a sequence gave last is one of these as well. (On a backend of its own it may be what a DEFAULT has drawn.)
+        let draws = self.moved && effects.is_some_and(|effects| effects.may(Flags::READS_SEQUENCE));
         lease.served.others(self.owner())
-            && (self.session.reads_foreign(effects) || self.session.finds_foreign(effects, there))
+            && (draws || self.session.reads_foreign(effects) || self.session.finds_foreign(effects, there))
     }
 
     /// A backend as good as new. None if it is lost, or the session cannot leave it as it is.

@@ -392,8 +392,9 @@ impl Client {
             self.drop_lease(CloseReason::Dirty);
         }
         let Some(mut lease) = self.lease.take().or_else(|| self.kept_for_us()) else { return };
-        // MariaDB keeps what pseudo_slave_mode has made over a reset.
-        if self.session.pins().contains(PinReason::WriteOnlyVariable) {
+        // MariaDB keeps what pseudo_slave_mode has made over a reset, MySQL perhaps its resource group.
+        let lasting: PinSet = [PinReason::WriteOnlyVariable, PinReason::ResourceGroup].into_iter().collect();
+        if self.session.pins().intersects(lasting) {
             lease.discard(CloseReason::Dirty);
             return;
         }

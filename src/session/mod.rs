@@ -332,7 +332,9 @@ impl Session {
     pub fn reset(&mut self, state: Arc<State>) {
         let mut memory = std::mem::take(&mut self.memory);
         memory.reset();
-        *self = Self { memory, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
+        // Whether a reset takes a thread out of its resource group, no manual says.
+        let pins = self.pins.common(PinSet::of(PinReason::ResourceGroup));
+        *self = Self { memory, pins, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
     }
 
     /// The reset has left it with another role than that of its login.

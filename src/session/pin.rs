@@ -62,7 +62,7 @@ reasons! {
     WriteOnlyVariable => "write_only_variable",
     /// `SET ROLE`. Ends with the role that the login gave: a reset does not change it.
     Role => "role",
-    /// `SET RESOURCE GROUP`. Ends at a reset.
+    /// `SET RESOURCE GROUP`. Ends with its client, whose backend is closed then.
     ResourceGroup => "resource_group",
     /// An XA transaction. Ends when it is finished, or provably detached from the connection.
     Xa => "xa",

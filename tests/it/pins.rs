@@ -22,6 +22,8 @@ struct Case {
 enum End {
     By(&'static [&'static str]),
     Reset,
+    /// Only with its client.
+    Never,
 }
 
 const fn by(reason: PinReason, begin: &'static [&'static str], end: &'static [&'static str]) -> Case {
@@ -126,6 +128,7 @@ const CASES: &[Case] = &[
     Case {
         admin: true,
         only: Some(Kind::MySql),
+        end: End::Never,
         ..reset(PinReason::ResourceGroup, &["SET RESOURCE GROUP USR_default"])
     },
     reset(PinReason::Unexplained, &["SET sql_mode = 'ANSI_QUOTES'; SELECT \"t\".n FROM t"]),
@@ -210,6 +213,13 @@ on_both!(a_pin_ends_when_its_cause_ends, one_backend, |t| async move {
                 }
             }
             End::Reset => client.command(Command::ResetConnection, b"").await.expect_ok(),
+            End::Never => {
+                client.command(Command::ResetConnection, b"").await.expect_ok();
+                assert_eq!(t.metric("myriad_pinned_clients", Some(case.reason.label())), 1.0);
+                client.send(Command::Quit, b"").await;
+                served(&t, &mut other, case.begin[0]).await;
+                continue;
+            }
         }
         served(&t, &mut other, case.begin[0]).await;
         client.query("DROP TABLE IF EXISTS commits_it").await.expect_ok();

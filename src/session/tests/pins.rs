@@ -14,7 +14,6 @@ fn until_a_reset() {
         ("UPDATE t SET a = db.f(1)", "call"),
         ("BEGIN NOT ATOMIC SELECT 1; END", "call"),
         ("SET ROLE r; SELECT 1", "role"),
-        ("SET RESOURCE GROUP g", "resource_group"),
         ("SELECT PREVIOUS VALUE FOR s", "sequence"),
         ("BINLOG 'x'", "unexplained"),
         ("SELECT 1 /*!99999 ' */, 2 -- '", "unexplained"),
@@ -354,6 +353,16 @@ fn malformed_trackers_pin() {
         let mut reply = ok();
         reply.changes = BytesMut::from(&[0, 200, 1][..]);
         stage.query("SELECT 1", &[reply]).pinned(&["unexplained"]);
+    }
+}
+
+#[test]
+fn a_resource_group_pins_over_a_reset() {
+    for mut stage in Stage::both() {
+        stage.query("SET RESOURCE GROUP g", &[ok()]).pinned(&["resource_group"]);
+        let state = Arc::clone(stage.session.state());
+        stage.session.reset(state);
+        stage.pinned(&["resource_group"]);
     }
 }
 

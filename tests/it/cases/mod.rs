@@ -40,6 +40,7 @@ pub(crate) async fn play(t: &Setup, forms: &[Form], script: &[&str]) {
         for line in script {
             let who = line.chars().next().expect("a client");
             if let Some("-") = line.get(1..) {
+                twins.remove(&who);
                 twins.insert(who, Twin::new(t, &t.app()).await);
                 continue;
             }

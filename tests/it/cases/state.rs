@@ -1,6 +1,6 @@
 //! Session state: what one client sets, or has open, is its own.
 
-use super::{ALL, TWO, case};
+use super::{ALL, Form, TWO, case};
 use crate::prepared::{execute, one, text};
 use crate::support::{on_both, one_backend, own_backends};
 
@@ -257,6 +257,53 @@ case!(
         "a-",
         "a: SELECT @@sql_mode, @@time_zone, @v",
         "a: SELECT * FROM own",
+    ]
+);
+
+case!(
+    /// What lasts for one statement, and what holds several. (MySQL has neither: it must say the same.)
+    for_one_statement,
+    |config| config.pool.max_connections = 2,
+    &[Form::Text],
+    &[
+        "a: SET STATEMENT sql_mode = 'ANSI', time_zone = '+05:00' FOR SELECT @@sql_mode, @@time_zone",
+        "b: SELECT @@sql_mode, @@time_zone",
+        "a: SELECT @@sql_mode, @@time_zone",
+        "a: SET STATEMENT max_statement_time = 5 FOR SET time_zone = '+6:00'",
+        "a: SELECT @@time_zone",
+        "a: SET STATEMENT max_statement_time = 5 FOR SELECT CAST('x' AS SIGNED)",
+        "b: SHOW WARNINGS",
+        "a: SHOW WARNINGS",
+        "a! BEGIN NOT ATOMIC SET time_zone = '+3:00'; SET @x = 5; SET sql_mode = ''; END",
+        "b: SELECT @@time_zone, @@sql_mode",
+        "a! SELECT @@time_zone, @@sql_mode, @x",
+        "a-",
+        "a: SELECT @@time_zone, @@sql_mode",
+    ]
+);
+
+case!(
+    /// What a sequence gave last is its session's own (MariaDB).
+    sequences,
+    one_backend,
+    TWO,
+    &[
+        "a: CREATE SEQUENCE IF NOT EXISTS s",
+        "a! CREATE TABLE IF NOT EXISTS drawn (id INT DEFAULT NEXTVAL(s), n INT)",
+        "a-",
+        "a: INSERT INTO drawn (n) VALUES (1), (2)",
+        "b! SELECT LASTVAL(s)",
+        "b! SELECT NEXTVAL(s)",
+        "b! SELECT LASTVAL(s), PREVIOUS VALUE FOR s",
+        "b-",
+        "a! INSERT INTO drawn (n) VALUES (3)",
+        "a! SELECT LASTVAL(s)",
+        "a! SELECT NEXT VALUE FOR s",
+        "a! SELECT LASTVAL(s)",
+        "a-",
+        "b: SELECT 1",
+        "a: DROP TABLE drawn",
+        "a: DROP SEQUENCE s",
     ]
 );
 
