@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use super::{Ask, PinReason, Rows, Session};
-use crate::sql::{self, Flags, Mode, Routine};
+use crate::sql::{self, Flags, Mentions, Mode, Routine};
 
 /// A routine, by its full name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +28,8 @@ pub(super) struct Unseen {
     wanted: Vec<Target>,
     /// Asked for, and nothing was found against them.
     cleared: Vec<Target>,
+    /// One of them names user variables: what it leaves is different each time.
+    varies: bool,
     /// What the turn at hand calls is among them.
     expected: bool,
     /// Called in the transaction that is still open: to be asked for when that is over. (A question may be the first to
@@ -75,7 +77,7 @@ impl Session {
     /// Routines that were found to leave nothing, by the turn that has just ended; tells each once.
     pub fn cleared(&mut self) -> Vec<Target> {
         let unseen = self.rare.as_mut().and_then(|rare| rare.unseen.take_if(|unseen| !unseen.deferred));
-        unseen.map(|unseen| unseen.cleared).unwrap_or_default()
+        unseen.filter(|unseen| !unseen.varies).map(|unseen| unseen.cleared).unwrap_or_default()
     }
 
     /// The turn is over: what it called is asked for, if nothing else speaks against letting go.
@@ -115,6 +117,7 @@ impl Session {
         let Some(rare) = &mut self.rare else { return };
         rare.asks.retain(|ask| !matches!(ask, Ask::Routines(asked) if asked == targets));
         let Some(mut unseen) = rare.unseen.take() else { return };
+        let mut variables = Mentions::default();
         let found: Vec<Found> = rows.iter().filter_map(|row| Found::of(row)).collect();
         // Two schemas may differ in case alone: then both must be harmless.
         let of = |target: &Target| found.iter().filter(|found| found.is(target)).collect::<Vec<_>>();
@@ -132,8 +135,10 @@ impl Session {
                 return;
             }
             for found in all {
-                let Some(calls) = found.calls(mode) else { return };
+                let Some((calls, names)) = found.calls(mode) else { return };
                 next.extend(calls);
+                variables.join(&names);
+                unseen.varies |= !names.is_empty();
             }
             unseen.cleared.push(target.clone());
         }
@@ -147,6 +152,7 @@ impl Session {
             rare.asks.push(Ask::Routines(next));
             rare.unseen = Some(unseen);
         }
+        self.note_mentions(&variables);
     }
 }
 
@@ -180,8 +186,8 @@ impl Found {
             && self.name.eq_ignore_ascii_case(target.name.as_bytes())
     }
 
-    /// What its body calls, if it leaves nothing itself that is not reported.
-    fn calls(&self, server: Mode) -> Option<Vec<Target>> {
+    /// What its body calls, and the user variables that it names, if it leaves nothing else that is not reported.
+    fn calls(&self, server: Mode) -> Option<(Vec<Target>, Mentions)> {
         let has = |word: &[u8]| self.mode.split(|b| *b == b',').any(|mode| mode == word);
         // In the one a procedure is called by its mere name, for the other servers spell strings with backslashes again.
         if has(b"ORACLE") || has(b"NO_BACKSLASH_ESCAPES") {
@@ -194,7 +200,8 @@ impl Found {
             name: routine.name,
             procedure: routine.procedure,
         };
-        code.calls.filter(|_| code.reported).map(|calls| calls.into_iter().map(target).collect())
+        let calls = code.calls.filter(|_| code.reported)?;
+        Some((calls.into_iter().map(target).collect(), code.variables))
     }
 }
 

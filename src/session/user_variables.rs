@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::user_value::{self, UserValue, erasure};
 use super::{Ask, PinReason, Rows, Session};
 use crate::protocol::packet::column::ColumnDefinition;
-use crate::sql::{Effects, Flags, Mention, is_lasting_name};
+use crate::sql::{Effects, Flags, Mention, Mentions, is_lasting_name};
 
 /// How many variables of a session are carried. With more, it is pinned.
 const MOST: usize = 64;
@@ -85,7 +85,14 @@ impl Session {
     /// What a text may write of them. With too many, or one that cannot be named, the session is pinned.
     pub(super) fn note_user_variables(&mut self, effects: &Effects) {
         let mentions = &effects.mentions;
-        if mentions.is_empty() || !effects.may(Flags::WRITES_USER_VARIABLE | Flags::RUNS_UNSEEN) {
+        if effects.may(Flags::WRITES_USER_VARIABLE | Flags::RUNS_UNSEEN) {
+            self.note_mentions(mentions);
+        }
+    }
+
+    /// Each of these may have been written.
+    pub(super) fn note_mentions(&mut self, mentions: &Mentions) {
+        if mentions.is_empty() {
             return;
         }
         let mut too_many = mentions.overflowed();

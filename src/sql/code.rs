@@ -4,7 +4,7 @@
 //! statements begin anywhere (`IF a THEN SET @b = 1`): a needless suspicion costs a connection.
 
 use super::rules::{Kind, Rules, Token};
-use super::{Flags, Lexer, Mode, Word};
+use super::{Effects, Flags, Lexer, Mentions, Mode, Word};
 
 /// A stored routine, as a text names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,10 @@ pub struct Routine {
 pub struct Code {
     /// What it calls; `None`: something whose name cannot be known.
     pub calls: Option<Vec<Routine>>,
-    /// It leaves nothing in its session that the server would not report (what it calls apart).
+    /// It leaves nothing in its session that the server would not report (what it calls apart), but perhaps user variables.
     pub reported: bool,
+    /// The user variables that it names, each of which it may write.
+    pub variables: Mentions,
 }
 
 /// Collects while the text is lexed.
@@ -47,8 +49,7 @@ pub fn code(text: &[u8], mode: Mode) -> Code {
 }
 
 /// Flags of what no tracker reports, wherever in a statement it stands.
-const UNREPORTED: Flags = Flags::WRITES_USER_VARIABLE
-    .and(Flags::GET_LOCK)
+const UNREPORTED: Flags = Flags::GET_LOCK
     .and(Flags::READS_SEQUENCE)
     .and(Flags::CALC_FOUND_ROWS)
     .and(Flags::SET_TRACKER)
@@ -59,12 +60,17 @@ const UNREPORTED: Flags = Flags::WRITES_USER_VARIABLE
 
 impl Collector {
     pub(super) fn new() -> Self {
-        Self { code: Code { calls: Some(Vec::new()), reported: true }, chain: Vec::new(), calling: false }
+        Self {
+            code: Code { calls: Some(Vec::new()), reported: true, variables: Mentions::default() },
+            chain: Vec::new(),
+            calling: false,
+        }
     }
 
-    fn finish(mut self, flags: Flags) -> Code {
+    fn finish(mut self, found: &Effects) -> Code {
         self.end_call();
-        self.code.reported &= !flags.any(UNREPORTED);
+        self.code.variables = found.mentions;
+        self.code.reported &= !found.flags.any(UNREPORTED) && !found.mentions.overflowed();
         self.code
     }
 
@@ -81,7 +87,7 @@ impl Collector {
             self.chain.push(token.text.to_vec());
         }
         match token.kind {
-            Kind::UserVariable | Kind::SystemVariable => self.code.reported = false,
+            Kind::SystemVariable => self.code.reported = false,
             Kind::Word if !after_dot => {
                 if token.word == Word::Call {
                     self.calling = true;
@@ -154,8 +160,9 @@ impl Rules {
     /// The text is over: what was called in it.
     pub(super) fn finish_code(mut self) -> Code {
         self.end_statement();
-        let (collector, flags) = (self.collector.take(), self.found.flags);
-        collector.map_or(Code { calls: None, reported: false }, |collector| collector.finish(flags))
+        let (collector, found) = (self.collector.take(), self.found);
+        let nothing = Code { calls: None, reported: false, variables: Mentions::default() };
+        collector.map_or(nothing, |collector| collector.finish(&found))
     }
 
     pub(super) fn collect_token(&mut self, token: &Token<'_>, after_dot: bool) {
@@ -217,10 +224,7 @@ mod tests {
             assert!(code(reported.as_bytes(), MARIA).reported, "{reported}");
         }
         for left in [
-            "SET @a = 1",
-            "BEGIN IF 1 THEN SET @a = 1; END IF; END",
-            "SELECT 1 INTO @a",
-            "SELECT @a",
+            "SET @`\u{e9}` = 1",
             "IF GET_LOCK('a', 1) THEN SELECT 1; END IF",
             "BEGIN PREPARE s FROM 'x'; EXECUTE s; END",
             "IF 1 THEN EXECUTE IMMEDIATE 'SET @a = 1'; END IF",
@@ -237,11 +241,29 @@ mod tests {
             "XA START 'x'",
             "SELECT NEXTVAL(s)",
             "SELECT PREVIOUS VALUE FOR s",
-            "/*!50000 SET @a = 1 */",
             "SELECT 1 /*!99999 ' */, 2 -- '",
             "SET STATEMENT a = 1 FOR SELECT 1",
         ] {
             assert!(!code(left.as_bytes(), MARIA).reported, "{left}");
+        }
+    }
+
+    #[test]
+    fn the_user_variables_of_a_body() {
+        for (text, wanted) in [
+            ("SELECT 1", ""),
+            ("SET @A = 1", "a"),
+            (
+                "BEGIN IF @x IS NULL THEN SET @a = 1; END IF; SELECT n INTO @b FROM t; FETCH c INTO x, @c; END",
+                "x a b c",
+            ),
+            ("BEGIN DECLARE CONTINUE HANDLER FOR NOT FOUND SET @done = 1; SELECT @n := n FROM t; END", "done n"),
+            ("CALL p(@out)", "out"),
+            ("/*!50000 SET @a = 1 */", "a"),
+        ] {
+            let code = code(text.as_bytes(), MARIA);
+            let names: Vec<_> = code.variables.iter().map(|mention| mention.name).collect();
+            assert_eq!((names.join(" ").as_str(), code.reported), (wanted, true), "{text}");
         }
     }
 }

@@ -194,7 +194,7 @@ async fn tables(t: &Setup) -> Wire {
     for sql in [
         "CREATE TABLE t (n INT)",
         "CREATE TABLE ids (id INT AUTO_INCREMENT PRIMARY KEY)",
-        "CREATE PROCEDURE nothing() SELECT @nothing",
+        "CREATE PROCEDURE nothing() SELECT @@version",
     ] {
         client.query(sql).await.expect_ok();
     }

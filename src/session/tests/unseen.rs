@@ -83,7 +83,8 @@ fn a_call_of_what_leaves_nothing_pins_nobody() {
 #[test]
 fn what_leaves_something_or_cannot_be_read_pins() {
     let table = [
-        found("PROCEDURE", "d", "p", Some("SET @a = 1"), MODE),
+        found("PROCEDURE", "d", "p", Some("SET @@a = 1"), MODE),
+        found("PROCEDURE", "d", "p", Some("SET @`\u{e9}` = 1"), MODE),
         found("PROCEDURE", "d", "p", Some("DO GET_LOCK('a', 1)"), MODE),
         found("PROCEDURE", "d", "p", Some("CALL nowhere()"), MODE),
         found("PROCEDURE", "d", "p", Some("SELECT udf(1)"), MODE),
@@ -108,7 +109,7 @@ fn what_leaves_something_or_cannot_be_read_pins() {
     // One that is spelled almost alike, on a server where that is another.
     for mut stage in stages() {
         let both =
-            [found("PROCEDURE", "D", "p", Some("DO 1"), MODE), found("PROCEDURE", "d", "p", Some("SET @a = 1"), MODE)];
+            [found("PROCEDURE", "D", "p", Some("DO 1"), MODE), found("PROCEDURE", "d", "p", Some("SET ROLE a"), MODE)];
         stage.call("CALL p()", &[ok()], &both);
         stage.pinned(&["call"]);
     }
@@ -175,5 +176,23 @@ fn nothing_is_asked_in_a_transaction() {
         assert_eq!(stage.call("CALL p()", &[ok().in_trans()], &harmless), 0);
         stage.query("EXECUTE s", &[ok().in_trans()]);
         stage.query("COMMIT", &[ok()]).pinned(&["call"]);
+    }
+}
+
+#[test]
+fn the_variables_that_a_body_names_are_its_callers() {
+    let outer = found("PROCEDURE", "d", "outer_one", Some("BEGIN CALL p(); SET x = @b; END"), MODE);
+    let p = found("PROCEDURE", "d", "p", Some("SELECT n INTO @a FROM t"), MODE);
+    let all = [outer, p];
+    for mut stage in stages() {
+        for asked in [2, 2] {
+            // What is left is different each time: nobody may take it for nothing.
+            assert_eq!(stage.call("CALL outer_one()", &[ok()], &all), asked);
+            stage.pinned(&[]);
+            assert_eq!(stage.session.cleared(), []);
+        }
+        let known = stage.session.held().user_variables.expect("they have been noted");
+        assert_eq!(known.names().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(matches!(stage.session.owes().last(), Some(Ask::UserVariables { .. })));
     }
 }
