@@ -286,9 +286,9 @@ mod tests {
         let errors = vec![ErrorCount { kind: FailureKind::Server(1064), count: u32::MAX.into(), first }];
         let report = Report { errors, rate: 0.5, ..Report::default() };
         let mut bytes = Vec::new();
-        send(&mut bytes, &Answer::Done(report.clone())).await.unwrap();
+        send(&mut bytes, &Answer::Done(Box::new(report.clone()))).await.unwrap();
         let Answer::Done(back) = receive(&mut bytes.as_slice()).await.unwrap() else { panic!("another answer") };
-        assert_eq!(back, report);
+        assert_eq!(*back, report);
         let huge = [0xFF; 8];
         assert!(matches!(receive::<Answer>(&mut huge.as_slice()).await, Err(RemoteError::Garbled(_))));
     }
