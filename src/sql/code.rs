@@ -148,6 +148,8 @@ fn is_suspicious(token: &Token<'_>, previous: Word) -> bool {
         | Word::Resource
         | Word::Role
         | Word::Savepoint
+        // MariaDB takes it back with the routine, but not what its status says of quotes.
+        | Word::SqlMode
         | Word::Statement
         | Word::Temporary
         | Word::Xa => true,
@@ -233,6 +235,7 @@ mod tests {
             "IF 1 THEN HANDLER t OPEN; END IF",
             "FLUSH TABLES t WITH READ LOCK",
             "SET @@time_zone = '+01:00'",
+            "SET sql_mode = 'ANSI'",
             "SET ROLE r",
             "SET insert_id = 5",
             "SET rand_seed1 = 5",

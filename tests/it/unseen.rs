@@ -275,6 +275,23 @@ on_both!(what_a_body_shows_to_leave_nothing_pins_nobody, one_backend, |t| async 
     t.until("myriad_pinned_clients", Some("call"), 1.0).await;
 });
 
+// MariaDB takes back the sql_mode that a procedure has set, but its status says ANSI_QUOTES until the next SET.
+on_both!(the_mode_of_a_procedure_is_nobody_elses, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let mut other = Twin::new(&t, &t.app()).await;
+    for schema in [t.schema.clone(), t.twin_schema()] {
+        let mut direct = t.direct(&Login { schema: Some(schema), ..t.app() }).await;
+        direct.query("CREATE PROCEDURE ansi() SET sql_mode = 'ANSI'").await.expect_ok();
+    }
+    for _ in 0..2 {
+        twin.query_and_keep("CALL ansi()").await;
+        twin.query_and_keep("SELECT @@sql_mode").await;
+        twin.command(Command::ResetConnection, b"").await;
+        other.query("SELECT @@sql_mode").await;
+        other.query("PREPARE p FROM 'SELECT 1'").await;
+    }
+});
+
 on_both!(a_routine_that_is_replaced_is_read_again, |t| async move {
     let (mut client, mut other) = (t.client().await, t.client().await);
     client.query("CREATE PROCEDURE p() SELECT 1").await.expect_ok();
