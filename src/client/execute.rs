@@ -78,6 +78,7 @@ impl Client {
         if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
+        let mark = self.session.mark(Command::StmtExecute, effects);
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
         let mut instead = None;
         match recall {
@@ -109,6 +110,7 @@ impl Client {
             self.put_statement_id(there);
             return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;
         }
+        mark.into_iter().for_each(|mark| prefix.append(mark, &lease));
         plan.task.prefix = prefix;
         let Plan { id, statement, wanted, mut task, kept } = *plan;
         self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));

@@ -25,6 +25,9 @@ const PENALTY: Duration = Duration::from_secs(1);
 impl Client {
     /// COM_RESET_CONNECTION: on a real connection, since only the server knows what is left then.
     pub(super) async fn reset(&mut self) -> Next {
+        if let Err(next) = self.save_found_rows().await {
+            return next;
+        }
         if !self.session.bears_reset() {
             self.drop_lease(CloseReason::Dirty);
         }
@@ -77,10 +80,18 @@ impl Client {
         self.answer_ok(0).await
     }
 
+    /// `FOUND_ROWS()` outlives both commands, and perhaps only the backend knows it.
+    async fn save_found_rows(&mut self) -> Result<(), Next> {
+        if self.session.misses_found_rows() { Box::pin(self.save_last()).await } else { Ok(()) }
+    }
+
     /// COM_CHANGE_USER: another login on the same connection.
     pub(super) async fn change_user(&mut self) -> Next {
         if !self.is_whole() {
             return ControlFlow::Break(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+        }
+        if let Err(next) = self.save_found_rows().await {
+            return next;
         }
         let payload = self.argument().to_vec();
         self.consume_command();
@@ -150,12 +161,13 @@ impl Client {
         let schema = self.session.state().schema();
         let facts = door.connector.facts();
         let era = facts.as_ref().map_or(self.class.era, |facts| facts.settings.as_of);
-        let base = login::base(&door, facts.as_deref(), schema, self.guest.collation, self.guest.capabilities);
+        let asked = login::asked_again(facts.as_deref(), self.guest.capabilities);
+        let base = login::base(&door, facts.as_deref(), schema, self.guest.collation, asked);
         let mut class = self.class.clone();
         class.era = era;
         let Ok(start) = opening::start(&door, &class, self.owner(), base, false).await else { return false };
         (self.guest.start, self.guest.era, self.class) = (start, era, class);
-        self.session = login::session(&door, &self.guest);
+        self.session = login::session(&door, &self.guest).after(&self.session);
         self.kept = door.settings.session_mode.then_some("session_mode");
         self.status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
         self.show_pins();

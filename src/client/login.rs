@@ -143,6 +143,11 @@ pub(super) fn base(
     door.interner.intern(StateSpec { schema, charset, variables })
 }
 
+/// What of the handshake counts for the `sql_mode` after a change of users: MariaDB takes it back to the server's own.
+pub(super) fn asked_again(facts: Option<&ServerFacts>, capabilities: CapabilityFlags) -> CapabilityFlags {
+    if facts.is_some_and(|facts| facts.mariadb) { CapabilityFlags::empty() } else { capabilities }
+}
+
 /// A salt without zero bytes, as servers make it.
 fn salt() -> Nonce {
     std::array::from_fn(|_| rand::random_range(1..128))
@@ -290,7 +295,9 @@ async fn admit(
     }
     // What it begins with and what its connections have by default must be of the same time.
     class.era = facts.as_ref().map_or(class.era, |facts| facts.settings.as_of);
-    let base = base(door, facts.as_deref(), request.schema.as_deref(), request.collation, request.capabilities);
+    let asked =
+        if threshold.fresh { request.capabilities } else { asked_again(facts.as_deref(), request.capabilities) };
+    let base = base(door, facts.as_deref(), request.schema.as_deref(), request.collation, asked);
     let start = opening::start(door, &class, threshold.owner, base, threshold.fresh).await;
     let start = start.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {

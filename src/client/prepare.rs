@@ -115,7 +115,7 @@ impl Client {
 
     /// Has a backend prepare it.
     async fn prepare_there(&mut self, wanted: Wanted, effects: Effects, private: bool, key: Key) -> Next {
-        let (mut lease, prefix) = match self.restored(Command::StmtPrepare, Some(&effects)).await {
+        let (mut lease, mut prefix) = match self.restored(Command::StmtPrepare, Some(&effects)).await {
             Ok(ready) => ready,
             Err(next) => return next,
         };
@@ -129,6 +129,10 @@ impl Client {
             }
             return self.prepared_from_memory(&wanted, &answer).await;
         }
+        self.session
+            .mark(Command::StmtPrepare, Some(&effects))
+            .into_iter()
+            .for_each(|mark| prefix.append(mark, &lease));
         let started = Instant::now();
         let mut traffic = Traffic::default();
         let era = self.door.remembered.era();

@@ -54,7 +54,7 @@ impl Client {
     /// Answers the command at the buffer's front, however large it is, with an error of the server's words.
     pub(super) async fn refuse_here(&mut self, fault: &Fault) -> Next {
         if self.session.misses_list()
-            && let Err(next) = Box::pin(self.fetch_list()).await
+            && let Err(next) = Box::pin(self.save_last()).await
         {
             return next;
         }
@@ -72,10 +72,10 @@ impl Client {
     }
 
     /// Saves what the backend alone knows of the last statement.
-    async fn fetch_list(&mut self) -> Result<(), Next> {
+    pub(super) async fn save_last(&mut self) -> Result<(), Next> {
         // It may have been taken over already, and what it knew saved.
         let (mut lease, _) = self.restored(Command::StmtReset, None).await?;
-        if self.moved {
+        if !self.session.misses_list() && !self.session.misses_found_rows() {
             if self.is_pinned() {
                 self.lease = Some(lease);
             } else {

@@ -80,6 +80,9 @@ impl Client {
         {
             return self.lost(lease).await;
         }
+        if let Some(mark) = self.session.mark(task.command, task.effects.as_ref()) {
+            prefix.append(mark, &lease);
+        }
         let recall = match &task.spoken {
             Some(spoken) => self.recalled_spoken(spoken, task.effects.as_ref()),
             None => self.recalled(task.command, task.effects.as_ref()),
@@ -111,7 +114,7 @@ impl Client {
         let started = Instant::now();
         self.registered.entry.runs_on(lease.thread_id);
         let may = |flags| task.effects.as_ref().is_some_and(|effects| effects.may(flags));
-        self.own_trackers = may(Flags::SET_TRACKER) && lease.tracks();
+        self.own_trackers = may(Flags::SET_TRACKER | Flags::READS_TRACKER) && lease.tracks();
         if command == Command::Query {
             self.doubt_routines(task.effects.as_ref());
             // What is executed by name calls what does not stand in its text.

@@ -21,6 +21,8 @@ pub enum Ask {
     Variables(Vec<Box<str>>),
     /// The list of warnings: rows of level, code, message.
     Warnings,
+    /// The same, to see whether a mark is still there.
+    Mark,
     /// The default schema, in UTF-8 and hexadecimal.
     Schema,
     /// `FOUND_ROWS()`: more than there were rows, after `SQL_CALC_FOUND_ROWS`.
@@ -45,7 +47,7 @@ impl Ask {
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            Self::Warnings => "SHOW WARNINGS".to_owned(),
+            Self::Warnings | Self::Mark => "SHOW WARNINGS".to_owned(),
             Self::Schema => "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::Role => "SELECT HEX(CONVERT(CURRENT_ROLE() USING utf8mb4)) LIMIT 1".to_owned(),
             Self::FoundRows => "SELECT FOUND_ROWS() LIMIT 1".to_owned(),
@@ -73,6 +75,7 @@ impl Ask {
         match self {
             Self::Variables(_)
             | Self::Warnings
+            | Self::Mark
             | Self::Schema
             | Self::FoundRows
             | Self::Role
@@ -90,6 +93,7 @@ impl Ask {
         match self {
             Self::Variables(_)
             | Self::Warnings
+            | Self::Mark
             | Self::Schema
             | Self::FoundRows
             | Self::Role

@@ -6,8 +6,9 @@
 //! other statements make of it the manual calls undefined, and the servers differ: the common ones are followed.
 
 use super::Rows;
+use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
-use crate::sql::{Flags, Plain, Window, Word};
+use crate::sql::{Effects, Flags, Plain, Window, Word};
 
 /// What the session remembers of its last statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Memory {
     pub(super) found_moved: bool,
     /// The backend does not have the list of warnings any more.
     pub(super) list_moved: bool,
+    /// It has a mark in its place: see `mark`.
+    pub(super) marked: bool,
 }
 
 /// Who knows `FOUND_ROWS()`.
@@ -50,9 +53,9 @@ pub(super) enum Found {
 
 impl Memory {
     /// After a reset.
-    pub(super) fn reset(&mut self) {
-        *self =
-            Self { found_rows: self.found_rows, found: self.found, found_moved: self.found_moved, ..Self::default() };
+    pub(super) fn after_reset(&self) -> Self {
+        let Self { found_rows, found, .. } = *self;
+        Self { found_rows, found, found_moved: true, ..Self::default() }
     }
 
     /// Whether the list of warnings is known, or known to be empty.
@@ -100,15 +103,15 @@ impl Memory {
     }
 
     /// A command that is no statement was refused with this row of the list of errors, which is now all there is.
-    pub(super) fn refused_anew(&mut self, row: Vec<Option<Vec<u8>>>, here: bool) {
+    pub(super) fn refused_anew(&mut self, row: Vec<Option<Vec<u8>>>, here: bool, most: usize) {
         self.observe_err();
         if here {
-            self.moved_with(row);
+            self.moved_with(row, most);
         }
     }
 
     /// The same on MySQL, which adds the row to the list: wherever that is. `afresh`: it has begun to count anew.
-    pub(super) fn refused_too(&mut self, row: Vec<Option<Vec<u8>>>, here: bool, afresh: bool) {
+    pub(super) fn refused_too(&mut self, row: Vec<Option<Vec<u8>>>, (here, afresh): (bool, bool), most: usize) {
         self.counted = if afresh { 1 } else { self.counted.saturating_add(1) };
         self.row_count = -1;
         let known = self.knows_list();
@@ -117,13 +120,25 @@ impl Memory {
             self.count_moved = false;
         }
         if known && (here || self.list_moved) {
-            self.moved_with(row);
+            self.moved_with(row, most);
         }
     }
 
-    /// The backend does not have this last row of the list.
-    fn moved_with(&mut self, row: Vec<Option<Vec<u8>>>) {
-        self.list.get_or_insert_default().push(row);
+    /// MySQL warns of a command that is no statement: the row is added to the list, wherever that is.
+    pub(super) fn warned_too(&mut self, row: Vec<Option<Vec<u8>>>, most: usize) {
+        let known = self.knows_list();
+        (self.warnings, self.counted) = (self.warnings + 1, 0);
+        if known && self.list_moved {
+            self.moved_with(row, most);
+        }
+    }
+
+    /// The backend does not have this last row of the list, which keeps so many of them.
+    fn moved_with(&mut self, row: Vec<Option<Vec<u8>>>, most: usize) {
+        let list = self.list.get_or_insert_default();
+        if list.len() < most {
+            list.push(row);
+        }
         (self.count_moved, self.list_moved) = (true, true);
     }
 
@@ -166,6 +181,11 @@ impl Memory {
         (self.row_count, self.count_moved) = (0, moved);
     }
 
+    /// What ends rows did.
+    pub(super) fn observe_other_rows(&mut self) {
+        (self.row_count, self.count_moved) = (-1, false);
+    }
+
     /// An OK ended a statement (or one of several).
     pub(super) fn observe_ok(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
         self.counted = ok.warnings;
@@ -182,9 +202,21 @@ impl Memory {
             self.row_count = UNKNOWN_COUNT;
         }
         self.observe_found_rows(ok, rows, about);
-        if !about.leaves_list() || (ok.warnings > 0 && !about.asks_for_list()) {
+        let leaves = match about.fate() {
+            Fate::Leaves => ok.warnings == 0 || about.asks_for_list(),
+            Fate::Unsure => self.marked && ok.warnings == 0,
+            Fate::Clears => false,
+        };
+        if !leaves {
             self.forget_list();
             self.warnings = ok.warnings.into();
+        }
+    }
+
+    /// A statement was prepared, which MariaDB empties the list for as if it were run.
+    pub(super) fn observe_prepared(&mut self, fate: Fate) {
+        if fate == Fate::Clears || (fate == Fate::Unsure && !self.marked) {
+            self.forget_list();
         }
     }
 
@@ -257,7 +289,7 @@ impl Memory {
 
     /// There are no warnings.
     pub(super) fn forget_list(&mut self) {
-        self.list_moved = false;
+        (self.list_moved, self.marked) = (false, false);
         (self.warnings, self.errors, self.list) = (0, 0, None);
     }
 }
@@ -277,43 +309,76 @@ pub(super) struct About {
     pub bulk: bool,
 }
 
+/// What becomes of the list of earlier warnings at a statement, if that causes none itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stays.
+    Leaves,
+    /// It is emptied.
+    Clears,
+    /// Nobody knows.
+    Unsure,
+}
+
 impl About {
+    /// What a text of these effects is, run or prepared.
+    pub(super) fn new(command: Command, effects: &Effects, mariadb: bool) -> Self {
+        // Of several statements the first says nothing about the others.
+        let several = command == Command::Query && effects.statements > 1;
+        Self {
+            flags: effects.flags,
+            first: if several { Word::Other } else { effects.first },
+            mariadb,
+            counts_list: matches!(effects.plain, Some(Plain::CountWarnings | Plain::CountErrors)),
+            bulk: command == Command::StmtBulkExecute,
+        }
+    }
+
     /// `SHOW WARNINGS`, `GET DIAGNOSTICS`: on both servers these leave the list alone.
     fn asks_for_list(&self) -> bool {
         matches!(self.first, Word::Show | Word::Get) && self.flags.any(Flags::READS_WARNINGS)
     }
 
-    /// Whether the list of earlier warnings outlives the statement, if it causes none itself.
-    fn leaves_list(&self) -> bool {
-        let without_table = matches!(
-            self.first,
-            Word::Begin
-                | Word::Commit
-                | Word::Deallocate
-                | Word::Do
-                | Word::Kill
-                | Word::Prepare
-                | Word::Release
-                | Word::Rollback
-                | Word::Savepoint
-                | Word::Select
-                | Word::Set
-                | Word::Start
-                | Word::Use
-        ) && !self.flags.any(Flags::READS_TABLE);
-        self.asks_for_list() || (self.mariadb && without_table)
-    }
-
-    /// Whether the backend's list is surely empty after this statement, if it caused no warning.
-    pub(super) fn clears_list(&self) -> bool {
-        if self.mariadb {
-            // A SELECT may have no table, and then keeps the list.
-            matches!(self.first, Word::Insert | Word::Update | Word::Delete | Word::Replace)
-        } else {
-            !self.asks_for_list()
+    /// What becomes of the list.
+    pub(super) fn fate(&self) -> Fate {
+        let uses_table = self.flags.any(Flags::READS_TABLE);
+        match self.first {
+            _ if self.asks_for_list() => Fate::Leaves,
+            // Of several statements the last may have asked for what the others left.
+            Word::Other if !self.mariadb && self.flags.any(Flags::READS_WARNINGS) => Fate::Unsure,
+            _ if !self.mariadb => Fate::Clears,
+            _ if self.flags.any(UNSURE) => Fate::Unsure,
+            Word::Insert | Word::Update | Word::Delete | Word::Replace => Fate::Clears,
+            // MariaDB empties it only for a table. A text of comments is nothing.
+            Word::None
+            | Word::Begin
+            | Word::Commit
+            | Word::Do
+            | Word::Kill
+            | Word::Release
+            | Word::Rollback
+            | Word::Savepoint
+            | Word::Select
+            | Word::Set
+            | Word::Start
+            | Word::Use => {
+                if uses_table {
+                    Fate::Clears
+                } else {
+                    Fate::Leaves
+                }
+            }
+            _ => Fate::Unsure,
         }
     }
 }
+
+/// What may use a table that the text does not show, or may not be what it seems.
+const UNSURE: Flags = Flags::RUNS_UNSEEN
+    .and(Flags::READS_SEQUENCE)
+    .and(Flags::EXECUTABLE_COMMENT)
+    .and(Flags::OPAQUE)
+    .and(Flags::SET_ROLE);
 
 /// One condition of the list.
 #[derive(Clone, Copy, Debug)]

@@ -41,6 +41,7 @@
 mod ask;
 mod binding;
 mod endings;
+mod mark;
 mod memory;
 mod named;
 mod observe;
@@ -330,11 +331,9 @@ impl Session {
 
     /// COM_RESET_CONNECTION succeeded; `state` is what the session has now.
     pub fn reset(&mut self, state: Arc<State>) {
-        let mut memory = std::mem::take(&mut self.memory);
-        memory.reset();
         // Whether a reset takes a thread out of its resource group, no manual says.
         let pins = self.pins.common(PinSet::of(PinReason::ResourceGroup));
-        *self = Self { memory, pins, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
+        *self = Self { pins, ..Self::new(state, Arc::clone(&self.interner), self.options).after(self) };
     }
 
     /// The reset has left it with another role than that of its login.
@@ -342,12 +341,12 @@ impl Session {
         self.pins.insert(PinReason::Role);
     }
 
-    /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice, and what
-    /// COM_SET_OPTION said still holds.
+    /// The session of the same connection after COM_CHANGE_USER: no id of a statement is given twice, what COM_SET_OPTION
+    /// said still holds, and `FOUND_ROWS()` is what it was.
     #[must_use]
     pub fn after(self, before: &Self) -> Self {
         let options = Options { multi_statements: before.options.multi_statements, ..self.options };
-        Self { last_statement: before.last_statement, options, ..self }
+        Self { last_statement: before.last_statement, options, memory: before.memory.after_reset(), ..self }
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -1,5 +1,6 @@
 //! What the replies say: trackers, status, insert ids.
 
+use super::memory::Fate;
 use super::variables::{self, Verdict};
 use super::{PinReason, Rows, Session, StateSpec};
 use crate::protocol::capability::StatusFlags;
@@ -38,10 +39,7 @@ impl Session {
         let told_insert_id = self.observe_changes(ok.session_state);
         self.observe_status(ok.status);
         if !self.turn.runs_statement() {
-            if self.turn.command == Command::InitDb {
-                self.memory.observe_other(false);
-            }
-            return;
+            return self.observe_other_ok(rows.is_some());
         }
         if ok.insert_id != 0 {
             // Perhaps what LAST_INSERT_ID() returns, perhaps an id that the client chose.
@@ -71,7 +69,7 @@ impl Session {
         self.memory.observe_ok(ok, rows, &about);
         if ok.warnings > 0 {
             self.warned = true;
-        } else if about.clears_list() {
+        } else if about.fate() == Fate::Clears {
             self.warned = false;
         }
     }
@@ -117,9 +115,12 @@ impl Session {
                 Ok(Change::Variable { name: b"statement_id", .. }) => {}
                 Ok(Change::Variable { name, value }) => self.observe_variable(&mut draft, name, value),
                 Ok(Change::Schema(schema)) => {
-                    draft.explained = true;
                     self.turn.schema_told = true;
                     let spec = draft.spec.get_or_insert_with(|| self.state.spec().clone());
+                    // Unseen code comes back to the schema that it was called from: that explains nothing else.
+                    // (A statement that was prepared in another one is executed there.)
+                    let back = spec.schema.as_deref().unwrap_or_default() == schema;
+                    draft.explained |= !back || self.turn.executes_reading();
                     spec.schema = (!schema.is_empty()).then(|| schema.into());
                 }
                 Ok(Change::StateChanged(changed)) => draft.state_changed |= changed,
@@ -146,7 +147,9 @@ impl Session {
             self.pins.insert(PinReason::Unexplained);
         }
         let by_text = Flags::each(EXPLAINING).any(|flag| !Flags::RUNS_UNSEEN.any(flag) && self.turn.flags.any(flag));
-        self.turn.surprised |= draft.state_changed && !draft.explained && !by_text;
+        // (Bodies are read all the same, so here a schema explains it.)
+        let told = draft.explained || self.turn.schema_told;
+        self.turn.surprised |= draft.state_changed && !told && !by_text;
         self.adopt(draft.spec);
         draft.told_insert_id
     }

@@ -1,6 +1,6 @@
 //! A turn's beginning and end: what the text may begin, what it provably ended, what must be asked.
 
-use super::memory::{About, Found};
+use super::memory::{About, Fate, Found};
 use super::variables::{TRACKERS, linked};
 use super::{Ask, Deed, Followup, PinReason, PinSet, Rare, Rows, Session};
 use crate::protocol::command::Command;
@@ -16,6 +16,8 @@ pub(super) struct Turn {
     /// The text is one statement, known as a whole: what it does not fail to do, it did.
     pub certain: bool,
     pub locking: Option<Locking>,
+    /// What becomes of the list of earlier warnings.
+    pub fate: Fate,
     /// `SHOW COUNT(*) WARNINGS`
     pub counts_list: bool,
     pub name: Option<u64>,
@@ -53,6 +55,7 @@ impl Default for Turn {
             first: Word::None,
             certain: false,
             locking: None,
+            fate: Fate::Unsure,
             counts_list: false,
             name: None,
             oks: 0,
@@ -75,6 +78,12 @@ impl Turn {
     /// Whether a statement is run, not merely prepared or something about the connection asked.
     pub(super) fn runs_statement(&self) -> bool {
         self.command.runs_statement()
+    }
+
+    /// Whether a prepared statement is executed that fires no trigger.
+    pub(super) fn executes_reading(&self) -> bool {
+        let executes = self.command == Command::StmtExecute || self.flags.any(Flags::EXECUTE);
+        executes && !matches!(self.first, Word::Insert | Word::Replace | Word::Update | Word::Delete | Word::Load)
     }
 
     /// What the memory wants to know of the statement.
@@ -159,6 +168,7 @@ impl Session {
 
     fn note_effects(&mut self, effects: &Effects) {
         let turn = &mut self.turn;
+        turn.fate = About::new(turn.command, effects, self.options.mariadb).fate();
         if turn.command == Command::StmtPrepare {
             // Nothing happens before it is executed.
             return;
@@ -186,10 +196,12 @@ impl Session {
             self.rare().doubtful.extend(doubtful);
         }
         // Once a tracker is off, what else the text sets is not reported.
-        if effects.may(Flags::SET_TRACKER) && (effects.may(Flags::SET_VARIABLE) || effects.statements > 1) {
+        let sets = effects.may(Flags::SET_VARIABLE) || effects.statements > 1;
+        let unreported = effects.may(Flags::SET_TRACKER) && sets;
+        if unreported || effects.may(Flags::READS_TRACKER) && (sets || effects.may(Flags::RUNS_UNSEEN)) {
             self.pins.insert(PinReason::Unexplained);
         }
-        self.rearm |= effects.may(Flags::SET_MINOR_TRACKER);
+        self.rearm |= effects.may(Flags::SET_MINOR_TRACKER | Flags::READS_TRACKER);
         if effects.may(Flags::SET_TRACKER) {
             self.rearm = true;
             self.rare().doubtful.extend(TRACKERS.iter().map(|name| Box::from(*name)));
@@ -263,6 +275,8 @@ impl Session {
             self.memory.warnings = warnings.into();
             self.memory.counted = warnings;
             self.warned = warnings > 0;
+        } else {
+            self.memory.observe_prepared(self.turn.fate);
         }
     }
 
@@ -297,6 +311,10 @@ impl Session {
             Ask::Warnings => {
                 self.memory.save(rows.unwrap_or_default());
                 return self.memory.asked_for_list();
+            }
+            Ask::Mark => {
+                self.rare().asks.retain(|other| other != ask);
+                return self.note_mark(rows.unwrap_or_default());
             }
             Ask::Routines(targets) => self.judge(targets, rows.unwrap_or_default()),
             Ask::FoundRows => {
@@ -340,6 +358,10 @@ impl Session {
         self.end_counted();
         self.end_plain();
         self.end_unseen();
+        if std::mem::take(&mut self.memory.marked) {
+            // Before anything else is asked.
+            self.rare().asks.insert(0, Ask::Mark);
+        }
         let turn = &self.turn;
         let did_something = turn.oks > 0 || !turn.failed;
         if turn.schema_told && turn.failed {

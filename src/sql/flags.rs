@@ -98,6 +98,8 @@ flags! {
     SET_TRACKER,
     /// `SET session_track_schema` or `session_track_gtids` in a text of one statement: whatever else that sets is reported.
     SET_MINOR_TRACKER,
+    /// A variable called `session_track_*` is read: `@@session_track_schema`, or all variables by `SHOW VARIABLES`.
+    READS_TRACKER,
     /// `SET GLOBAL`, `SET PERSIST`, `SET @@global.x`
     SET_GLOBAL,
     /// A variable that only the next statement uses is assigned (`insert_id`, `gtid_next`, ...).

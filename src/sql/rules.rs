@@ -5,7 +5,7 @@
 
 use super::calls::Calls;
 use super::code::Collector;
-use super::set::Set;
+use super::set::{Set, tracker};
 use super::shape::Shape;
 use super::tape::Tape;
 use super::{Effects, Flags, Mode, Word};
@@ -206,7 +206,7 @@ impl Rules {
         self.function(token, is_name && !after_dot && !in_system);
         self.call(token, after_dot, in_system);
         if in_system && is_name {
-            self.system_variable(token.word);
+            self.system_variable(token);
         }
         match token.kind {
             Kind::Word if !after_dot && !in_system => self.word(token.word),
@@ -274,6 +274,9 @@ impl Rules {
             if self.statement.first == Word::Rollback && !self.statement.to {
                 self.flag(Flags::ROLLBACK);
             }
+            if self.statement.first == Word::Show && self.statement.previous_word == Word::Variables {
+                self.flag(Flags::READS_TRACKER);
+            }
             self.end_set();
             self.end_call();
             self.unsure |= self.changes_lexing || self.found.flags.any(Flags::RUNS_UNSEEN);
@@ -296,11 +299,13 @@ impl Rules {
             }
     }
 
-    fn system_variable(&mut self, word: Word) {
-        self.flag(match word {
+    fn system_variable(&mut self, token: &Token<'_>) {
+        let is_read = self.statement.first != Word::Set || !self.set.is_at_target();
+        self.flag(match token.word {
             Word::WarningCount | Word::ErrorCount => Flags::READS_WARNINGS,
             Word::LastInsertId | Word::Identity => Flags::READS_LAST_INSERT_ID,
             Word::PseudoThreadId => Flags::READS_CONNECTION_ID,
+            _ if is_read && tracker(token.text).is_some() => Flags::READS_TRACKER,
             _ => Flags::NONE,
         });
     }

@@ -234,7 +234,7 @@ impl Rules {
 }
 
 /// What follows `session_track_`.
-fn tracker(name: &[u8]) -> Option<&[u8]> {
+pub(super) fn tracker(name: &[u8]) -> Option<&[u8]> {
     let (front, tracker) = name.split_at_checked(14)?;
     front.eq_ignore_ascii_case(b"session_track_").then_some(tracker)
 }

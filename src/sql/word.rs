@@ -98,7 +98,7 @@ words! {
     Procedure b"PROCEDURE", Recursive b"RECURSIVE", Resource b"RESOURCE", Role b"ROLE", Row b"ROW", Session b"SESSION", Soft b"SOFT",
     SqlCalcFoundRows b"SQL_CALC_FOUND_ROWS", Stage b"STAGE", Statement b"STATEMENT", Status b"STATUS", Tables b"TABLES",
     Temporary b"TEMPORARY", To b"TO", Transaction b"TRANSACTION", User b"USER",
-    UserResources b"USER_RESOURCES", Value b"VALUE", Warnings b"WARNINGS",
+    UserResources b"USER_RESOURCES", Value b"VALUE", Variables b"VARIABLES", Warnings b"WARNINGS",
     // Functions.
     ConnectionId b"CONNECTION_ID", Currval b"CURRVAL", FoundRows b"FOUND_ROWS", GetLock b"GET_LOCK",
     LastInsertId b"LAST_INSERT_ID", Lastval b"LASTVAL", Nextval b"NEXTVAL", ReleaseAllLocks b"RELEASE_ALL_LOCKS",

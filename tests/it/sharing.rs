@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use myriad::protocol::capability::CapabilityFlags;
+use myriad::protocol::command::Command;
 use tokio::task::JoinSet;
 
 use crate::support::{Setup, Twin, on_both, one_backend};
@@ -87,6 +88,24 @@ on_both!(row_count_is_ones_own, one_backend, |t| async move {
         "TRUNCATE t",
     ] {
         twin.queries(&[sql, count, count, sql, " select  row_count() ; "]).await;
+    }
+});
+
+on_both!(found_rows_outlive_a_reset, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (2), (3)"]).await;
+    for sql in ["SELECT n FROM t LIMIT 2", "SELECT SQL_CALC_FOUND_ROWS n FROM t LIMIT 1", "SELECT 1"] {
+        for intruders in 0..4 {
+            twin.query_and_keep(sql).await;
+            if intruders & 1 != 0 {
+                twin.intrude().await;
+            }
+            twin.command(Command::ResetConnection, b"").await;
+            if intruders & 2 != 0 {
+                twin.intrude().await;
+            }
+            twin.query_and_keep("SELECT FOUND_ROWS()").await;
+        }
     }
 });
 
@@ -267,7 +286,7 @@ on_both!(what_is_rolled_back_is_gone, one_backend, |t| async move {
         client.query("ROLLBACK").await.expect_ok();
         assert_eq!(client.one("SELECT COUNT(*) FROM t").await, "0");
         client.query("COMMIT").await.expect_ok();
-        client.command(myriad::protocol::command::Command::ResetConnection, b"").await.expect_ok();
+        client.command(Command::ResetConnection, b"").await.expect_ok();
         assert_eq!(other.one("SELECT COUNT(*) FROM t").await, "0");
     }
 });

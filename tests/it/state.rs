@@ -291,6 +291,37 @@ on_both!(a_client_may_track_its_schema_and_share, one_backend, |t| async move {
     assert_eq!(t.metric("myriad_pins_total", None), 0.0);
 });
 
+on_both!(a_client_reads_its_own_trackers, one_backend, |t| async move {
+    let questions = [
+        "SELECT @@session_track_system_variables, @@session_track_schema, @@session.session_track_state_change AS s",
+        "SELECT @@session_track_transaction_info",
+        "SET @a = @@session_track_state_change",
+        "SELECT @a",
+    ];
+    for login in [t.app(), t.app().with(CapabilityFlags::CLIENT_SESSION_TRACK)] {
+        let mut twin = Twin::new(&t, &login).await;
+        for change in ["SELECT 1", "SET session_track_schema = 0", "SET session_track_system_variables = 'sql_mode,x'"]
+        {
+            twin.query(change).await;
+            twin.queries(&questions).await;
+            twin.query("SET sql_mode = 'ANSI'").await;
+            twin.command(Command::ResetConnection, b"").await;
+            twin.queries(&questions).await;
+        }
+        let mut all = [t.client_as(&login).await, t.direct(&login).await];
+        let mut rows = Vec::new();
+        for client in &mut all {
+            client.query("SET session_track_schema = 0").await.expect_ok();
+            let shown = client.query("SHOW VARIABLES").await.rows();
+            let ours =
+                shown.into_iter().filter(|row| row[0].as_ref().is_some_and(|name| name.starts_with("session_track")));
+            rows.push(ours.collect::<Vec<_>>());
+        }
+        assert!(rows[0].len() > 3 && rows[0] == rows[1], "{rows:?}");
+    }
+    assert_eq!(t.metric("myriad_pins_total", None), 0.0);
+});
+
 // An id that the client chose itself does not use up `insert_id`.
 on_both!(an_insert_id_waits_for_its_own_insert, one_backend, |t| async move {
     let (mut client, mut other) = (t.client().await, t.client().await);

@@ -235,6 +235,12 @@ on_both!(nobody_sees_what_a_trigger_left, one_backend, |t| async move {
     assert_eq!(one.one("SELECT @leak").await, "x");
     drop(one);
     assert_eq!(other.query("SELECT @leak").await.rows(), [[None]]);
+    // Also where the trigger comes back to another schema than its own.
+    let mut far = t.client_as(&Login { schema: Some("information_schema".to_owned()), ..t.app() }).await;
+    far.query(&format!("INSERT INTO {}.t VALUES (1)", t.schema)).await.expect_ok();
+    assert_eq!(far.one("SELECT @leak").await, "x");
+    drop(far);
+    assert_eq!(other.query("SELECT @leak").await.rows(), [[None]]);
 });
 
 on_both!(unseen_code_reads_its_own_sessions_variables, one_backend, |t| async move {

@@ -125,8 +125,11 @@ fn commands_that_are_no_statements_leave_the_memory_alone() {
         stage.command(Command::Ping, Effects::default(), &[ok()]);
         stage.command(Command::InitDb, Effects::default(), &[err(1049)]);
         assert_eq!(stage.session.end(), Followup::None);
-        assert_eq!(stage.session.memory().row_count, 4);
+        // Of the error the session is told by another way.
+        assert_eq!(stage.session.memory().row_count, 0);
         assert_eq!(stage.session.owes(), [Ask::Warnings]);
+        stage.command(Command::FieldList, Effects::default(), &[rows(1)]);
+        assert_eq!(stage.session.memory().row_count, -1);
         stage.command(Command::InitDb, Effects::default(), &[ok().schema("x")]);
         assert_eq!(stage.session.memory().row_count, 0);
     }
@@ -270,5 +273,42 @@ fn rows_found_by_a_procedure_are_asked_for() {
         assert!(stage.session.owes().contains(&Ask::FoundRows));
         stage.query("SELECT 1", &[rows(1)]);
         assert!(!stage.session.owes().contains(&Ask::FoundRows));
+    }
+}
+
+/// MariaDB empties the list only for a table, and nobody knows what a procedure does: a mark on the backend's list tells.
+#[test]
+fn a_mark_tells_whether_the_list_was_left_alone() {
+    let mark = vec![Some(b"Warning".to_vec()), Some(b"1292".to_vec()), Some(b"not 'myriad was here'".to_vec())];
+    for (mut stage, mariadb) in Stage::both().into_iter().zip([false, true]) {
+        let effects = stage.effects("SELECT 1; SELECT 2");
+        assert_eq!(stage.session.mark(Command::Query, Some(&effects)), None, "there is no list");
+        stage.query("SELECT CAST('x' AS SIGNED)", &[rows(1).warned(1)]);
+        assert_eq!(stage.session.mark(Command::Query, Some(&effects)), None, "it is on the backend");
+        stage.session.answer(&Ask::Warnings, Some(vec![warning("Warning")]));
+        stage.session.moved();
+        for sure in ["SELECT 1", "INSERT INTO t VALUES (1)", "SHOW WARNINGS"] {
+            let effects = stage.effects(sure);
+            assert_eq!(stage.session.mark(Command::Query, Some(&effects)), None, "{sure}");
+        }
+        assert_eq!(stage.session.mark(Command::Query, None).is_some(), mariadb, "an unknown text");
+        if !mariadb {
+            continue;
+        }
+        for (there, left) in [(vec![mark.clone()], 1), (vec![], 0), (vec![warning("Error"), warning("Error")], 2)] {
+            stage.session.mark(Command::Query, Some(&effects)).expect("a statement");
+            stage.command(Command::Query, effects, &[ok()]);
+            assert_eq!(stage.session.end(), Followup::Ask(Ask::Mark));
+            stage.session.answer(&Ask::Mark, Some(there));
+            assert_eq!(stage.session.end(), Followup::None);
+            assert_eq!((stage.session.memory().warnings, is_remembered(&stage, "SHOW WARNINGS")), (left, true));
+            stage.query("SELECT CAST('x' AS SIGNED)", &[rows(1).warned(1)]);
+            stage.session.answer(&Ask::Warnings, Some(vec![warning("Warning")]));
+            stage.session.moved();
+        }
+        // What fails has a list of its own.
+        stage.session.mark(Command::Query, Some(&effects)).expect("a statement");
+        stage.query("SELECT 1; SELECT 2", &[err(1305)]);
+        assert!(!is_remembered(&stage, "SHOW WARNINGS"));
     }
 }

@@ -191,7 +191,7 @@ impl Stage {
             texts.push(ask.text());
             let rows = match &ask {
                 Ask::FoundRows => Some(vec![vec![Some(b"1".to_vec())]]),
-                Ask::Warnings | Ask::UserVariables { .. } | Ask::UserVariableNames => Some(vec![]),
+                Ask::Warnings | Ask::Mark | Ask::UserVariables { .. } | Ask::UserVariableNames => Some(vec![]),
                 Ask::Schema => {
                     let told = answers.iter().find(|(known, _)| *known == "schema");
                     told.map(|(_, schema)| vec![vec![schema.map(|schema| schema.as_bytes().to_vec())]])

@@ -385,3 +385,13 @@ fn a_role_pins_unless_it_is_that_of_the_login() {
         stage.pinned(&["role"]);
     }
 }
+
+#[test]
+fn to_come_back_to_the_schema_explains_nothing_else() {
+    for mut stage in Stage::both() {
+        stage.query("USE own", &[ok().schema("own")]);
+        assert!(!stage.session.is_pinned());
+        stage.query("INSERT INTO other.t VALUES (1)", &[ok().schema("own")]);
+        assert!(stage.session.pins().contains(PinReason::Unexplained));
+    }
+}

@@ -33,7 +33,7 @@ impl Stage {
                     let is = |row: &&Vec<Option<Vec<u8>>>| targets.iter().any(|target| row[2] == hex(&target.name));
                     Some(routines.iter().filter(is).cloned().collect())
                 }
-                Ask::Warnings | Ask::UserVariables { .. } | Ask::UserVariableNames => Some(vec![]),
+                Ask::Warnings | Ask::Mark | Ask::UserVariables { .. } | Ask::UserVariableNames => Some(vec![]),
                 Ask::Schema => Some(vec![vec![hex("d")]]),
                 Ask::Role => None,
                 Ask::FoundRows => Some(vec![vec![Some(b"1".to_vec())]]),

@@ -16,6 +16,7 @@ pub(super) async fn shrink(stage: Stage, failure: Failure, time: Duration) -> (S
             break;
         }
     }
+    best.keep_the_end().await;
     loop {
         let before = best.failure.script.steps.len();
         best.drop_clients().await;
@@ -56,6 +57,20 @@ impl Best {
 
     fn steps(&self) -> &[Step] {
         &self.failure.script.steps
+    }
+
+    /// Mostly the cause is not long ago, and a short script is played quickly.
+    async fn keep_the_end(&mut self) {
+        for length in [12, 30, 60, 120, 250, 500, 1000] {
+            let steps = self.steps();
+            if length >= steps.len() {
+                return;
+            }
+            let end = steps[steps.len() - length..].to_vec();
+            if self.still_fails(self.stage, end).await {
+                return;
+            }
+        }
     }
 
     async fn drop_clients(&mut self) {

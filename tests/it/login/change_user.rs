@@ -53,6 +53,26 @@ async fn leaves_nothing(t: &Setup, client: &mut Wire) -> Vec<Result<Vec<Vec<Opti
     seen
 }
 
+// On MariaDB the flag counts at the login alone.
+on_both!(ignore_space_after_a_change_of_users, one_backend, |t| async move {
+    let login = t.app().with(CapabilityFlags::CLIENT_IGNORE_SPACE);
+    let mut answers = Vec::new();
+    for mut client in [t.client_as(&login).await, t.direct(&login).await] {
+        let mut seen = vec![client.one("SELECT @@sql_mode").await, client.one("SELECT COUNT (*)").await];
+        client.query("SELECT 1 UNION SELECT 2").await;
+        client.change_user(&login).await.expect("welcome");
+        for sql in ["SELECT FOUND_ROWS()", "SELECT @@sql_mode"] {
+            seen.push(client.one(sql).await);
+        }
+        seen.push(format!("{:?}", client.query("SELECT COUNT (*)").await.error()));
+        client.command(Command::ResetConnection, b"").await.expect_ok();
+        seen.push(client.one("SELECT @@sql_mode").await);
+        answers.push(seen);
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0][3].contains("IGNORE_SPACE"), t.kind == Kind::MySql);
+});
+
 on_both!(nothing_of_the_old_user_is_left, |t| async move {
     let direct = leaves_nothing(&t, &mut t.direct(&t.app()).await).await;
     let mut client = t.client().await;

@@ -53,12 +53,31 @@ pub(super) fn change_user(a: &mut Author) {
     let profile = Profile { password: if wrong { "wrong" } else { usual.password }, ..usual };
     a.act(Act::ChangeUser(profile));
     a.part().slots = Default::default();
-    a.some(&["SELECT DATABASE(), CURRENT_USER(), @a", "SELECT LAST_INSERT_ID()", "SELECT @@collation_connection"], 2);
+    a.some(
+        &[
+            "SELECT DATABASE(), CURRENT_USER(), @a",
+            "SELECT LAST_INSERT_ID()",
+            "SELECT @@collation_connection",
+            "SELECT FOUND_ROWS()",
+            "SELECT ROW_COUNT()",
+            "SHOW WARNINGS",
+        ],
+        2,
+    );
 }
 
 pub(super) fn reconnect(a: &mut Author) {
     let (profile, politely) = (profile(&mut a.dice, a.mixed), a.dice.chance(70));
     a.act(Act::Reconnect(profile, politely));
     a.part().slots = Default::default();
-    a.some(&["SELECT DATABASE(), @a, @@sql_mode", "SELECT LAST_INSERT_ID()", "SELECT ROW_COUNT()", "SHOW WARNINGS"], 2);
+    a.some(
+        &[
+            "SELECT DATABASE(), @a, @@sql_mode",
+            "SELECT LAST_INSERT_ID()",
+            "SELECT ROW_COUNT()",
+            "SELECT FOUND_ROWS()",
+            "SHOW WARNINGS",
+        ],
+        2,
+    );
 }
