@@ -13,7 +13,7 @@ use crate::sql::{Effects, Flags, Plain, Window, Word};
 /// What the session remembers of its last statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// `ROW_COUNT()`; [`UNKNOWN_COUNT`] where only the backend knows.
+    /// `ROW_COUNT()`; `UNKNOWN_COUNT` where only the backend knows.
     pub row_count: i64,
     /// `FOUND_ROWS()`
     pub found_rows: u64,

@@ -1,5 +1,8 @@
 //! Statements that have a name, prepared as text: they go with their session to whichever backend, and to nobody else.
 
+use myriad::protocol::capability::CapabilityFlags;
+use myriad::protocol::command::Command;
+
 use crate::support::{Kind, Setup, Twin, Wire, on_both, one_backend, own_backends};
 
 /// A twin, and somebody who takes the names from its backend after each statement.
@@ -76,6 +79,31 @@ on_both!(they_are_carried, one_backend, |t| async move {
         .await;
     assert_eq!(t.metric("myriad_pins_total", None), 0.0);
     assert!(t.metric("myriad_named_prepares_total", None) >= 8.0);
+});
+
+on_both!(old_clients_have_them_too, one_backend, |t| async move {
+    for login in [t.app().old(), t.app().with(CapabilityFlags::CLIENT_MULTI_STATEMENTS)] {
+        let mut stage = Stage { twin: Twin::new(&t, &login).await, thief: t.client().await };
+        stage
+            .play(&[
+                "PREPARE p FROM 'SELECT ? AS x, CAST(? AS SIGNED)'",
+                "SET @a = 'x', @b = '5y'",
+                "EXECUTE p USING @a, @b",
+                "SHOW WARNINGS",
+                "EXECUTE p USING @a",
+                "DEALLOCATE PREPARE p",
+                "EXECUTE p",
+            ])
+            .await;
+    }
+    // What is one of several statements may be anything from then on.
+    let mut client = t.client_as(&t.app().with(CapabilityFlags::CLIENT_MULTI_STATEMENTS)).await;
+    client.query("PREPARE p FROM 'SELECT 1'").await.expect_ok();
+    client.query("PREPARE p FROM 'SELECT 2'; EXECUTE p").await.expect_ok();
+    t.until("myriad_pinned_clients", Some("text_prepare"), 1.0).await;
+    assert_eq!(client.one("EXECUTE p").await, "2");
+    client.command(Command::ResetConnection, b"").await.expect_ok();
+    t.until("myriad_pinned_clients", None, 0.0).await;
 });
 
 on_both!(in_a_transaction_too, one_backend, |t| async move {
@@ -172,7 +200,7 @@ on_both!(nobody_finds_anothers, one_backend, |t| async move {
     one.query("DEALLOCATE PREPARE p").await.expect_ok();
     one.query("EXECUTE p").await.expect_error(1243);
     one.query("PREPARE p FROM 'SELECT 3'").await.expect_ok();
-    one.command(myriad::protocol::command::Command::ResetConnection, b"").await.expect_ok();
+    one.command(Command::ResetConnection, b"").await.expect_ok();
     one.query("EXECUTE p").await.expect_error(1243);
     one.query("PREPARE p FROM 'SELECT 4'").await.expect_ok();
     one.change_user(&t.app()).await.expect("the same user");
@@ -185,7 +213,7 @@ on_both!(nobodys_code_finds_anothers, one_backend, |t| async move {
     one.query("CREATE PROCEDURE ex() EXECUTE p").await.expect_ok();
     one.query("PREPARE p FROM 'SELECT 1'").await.expect_ok();
     other.query("CALL ex()").await.expect_error(1243);
-    other.command(myriad::protocol::command::Command::ResetConnection, b"").await.expect_ok();
+    other.command(Command::ResetConnection, b"").await.expect_ok();
     assert_eq!(one.one("CALL ex()").await, "1");
     assert_eq!(one.one("EXECUTE p").await, "1");
 });
