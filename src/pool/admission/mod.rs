@@ -33,6 +33,8 @@ mod parties;
 mod quota;
 mod running;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 mod turns;
 
