@@ -122,7 +122,9 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::SET_ROLE, PinReason::Role),
     (Flags::SET_RESOURCE_GROUP, PinReason::ResourceGroup),
     (Flags::READS_SEQUENCE, PinReason::Sequence),
-    (Flags::BINLOG.and(Flags::OPAQUE), PinReason::Unexplained),
+    (Flags::OPAQUE, PinReason::Unexplained),
+    // What it makes of the session outlives a reset, as what `pseudo_slave_mode` does.
+    (Flags::BINLOG, PinReason::WriteOnlyVariable),
 ];
 
 /// ER_PARSE_ERROR: nothing of the statement ran, or a function or trigger in it raised this code itself.

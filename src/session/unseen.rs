@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use super::{Ask, PinReason, Rows, Session};
+use super::{Ask, PinReason, PinSet, Rows, Session};
 use crate::sql::{self, Flags, Mentions, Mode, Routine};
 
 /// A routine, by its full name.
@@ -36,6 +36,9 @@ pub(super) struct Unseen {
     /// read, and would fix what the transaction sees.)
     deferred: bool,
 }
+
+/// Who looks at the traces or the counters of what runs on a backend that is kept anyway must not find ours there.
+const WATCHED: PinSet = PinSet::of(PinReason::Trace).and(PinSet::of(PinReason::StatusCounters));
 
 /// How many routines are looked at for one turn.
 const MOST: usize = 64;
@@ -85,6 +88,10 @@ impl Session {
         let turn = &self.turn;
         let Some(rare) = &mut self.rare else { return };
         let Some(mut unseen) = rare.unseen.take() else { return };
+        if self.pins.intersects(WATCHED) {
+            // The question would show, and nothing would come of it.
+            return;
+        }
         let in_transaction = self.pins.contains(PinReason::Transaction);
         if turn.flags.any(Flags::RUNS_UNSEEN) {
             let alone = unseen.expected && !turn.flags.any(Flags::EXECUTE | Flags::COMPOUND);

@@ -117,6 +117,7 @@ impl Asks<'_> {
                 answer(Question::RowCount).map_or(Ok(()), |_| Err(Question::RowCount))?;
             }
             if let Some((question, len)) = self.question(lexemes, at).filter(|_| at >= asking && !after_dot)
+                && !(levels.len() == 1 && is_target(lexemes, at, len))
                 && let Some(value) = answer(question)
             {
                 let own = question == Question::ConnectionId;
@@ -330,6 +331,16 @@ const MODIFIERS: &[&str] = &[
     "SQL_NO_CACHE",
     "SQL_CALC_FOUND_ROWS",
 ];
+
+/// Whether these tokens of a `SET` are what is to be set.
+fn is_target(lexemes: &[Lexeme], at: usize, len: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| lexemes.get(at));
+    let begins = before.is_some_and(|before| before.word == Word::Set || before.is_sign(b','));
+    let assigned = |next: &Lexeme| next.is_sign(b'=') || next.kind == Kind::Assign;
+    lexemes.first().is_some_and(|first| first.word == Word::Set)
+        && begins
+        && lexemes.get(at + len).is_some_and(assigned)
+}
 
 /// What ends a select list.
 const ENDS_OF_LISTS: &[&str] = &[

@@ -6,7 +6,7 @@ use myriad::protocol::command::Command;
 use myriad::protocol::packet::prepare::PrepareOk;
 use myriad::protocol::response::Class;
 
-use crate::support::{Twin, on_both, one_backend};
+use crate::support::{Login, Twin, on_both, one_backend};
 
 /// Statements that leave something to ask about; `t` has three rows.
 const CAUSES: &[&str] = &[
@@ -248,5 +248,46 @@ on_both!(
         twin.query("CREATE TABLE t (n INT)").await;
         twin.query(&format!("CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW {body}")).await;
         twin.query("SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()").await;
+    }
+);
+
+on_both!(
+    /// A regression: what a SET assigns was taken for a question, and replaced by the answer.
+    what_is_set_asks_nothing, one_backend, |t| async move {
+        let mut twin = Twin::new(&t, &t.app()).await;
+        for set in [
+            "SET @@session.error_count = 1",
+            "SET @@warning_count = 1",
+            "SET @n = 1, @@error_count := 2",
+            "SET @n = (@@error_count = 1), @@local.warning_count = 3",
+        ] {
+            twin.query("SELECT CAST('x' AS SIGNED)").await;
+            twin.query(set).await;
+        }
+    }
+);
+
+on_both!(
+    /// Whoever looks at traces or counters finds nothing there that he did not run himself.
+    who_looks_at_traces_sees_his_own, one_backend, |t| async move {
+        let mut twin = Twin::new(&t, &t.app()).await;
+        twin.query("CREATE FUNCTION f() RETURNS INT RETURN 5").await;
+        twin.query("CREATE PROCEDURE p() SELECT 5").await;
+        drop(twin);
+        let mut client = t.client_as(&Login { schema: Some(t.schema.clone()), ..Login::admin() }).await;
+        client.query("FLUSH STATUS").await.expect_ok();
+        let mut selects = Vec::new();
+        for _ in 0..3 {
+            let rows = client.query("SHOW SESSION STATUS LIKE 'Com_select'").await.rows();
+            selects.push(rows[0][1].as_ref().unwrap().parse::<u32>().unwrap());
+            assert_eq!(client.query("CALL p()").await.error(), None);
+            client.one("SELECT f()").await;
+        }
+        assert_eq!([selects[1] - selects[0], selects[2] - selects[1]], [2, 2]);
+        drop(client);
+        let mut twin = Twin::new(&t, &t.app()).await;
+        twin.query_and_keep("SET optimizer_trace = 'enabled=on'").await;
+        twin.query_and_keep("SELECT f()").await;
+        twin.query_and_keep("SELECT QUERY FROM information_schema.OPTIMIZER_TRACE").await;
     }
 );

@@ -15,7 +15,7 @@ fn until_a_reset() {
         ("BEGIN NOT ATOMIC SELECT 1; END", "call"),
         ("SET ROLE r; SELECT 1", "role"),
         ("SELECT PREVIOUS VALUE FOR s", "sequence"),
-        ("BINLOG 'x'", "unexplained"),
+        ("BINLOG 'x'", "write_only_variable"),
         ("SELECT 1 /*!99999 ' */, 2 -- '", "unexplained"),
         ("CREATE TEMPORARY TABLE db.t (a INT)", "temporary_table"),
         ("PREPARE s FROM 'x'; SELECT 1", "text_prepare"),

@@ -487,6 +487,9 @@ fn questions_are_answered_where_they_stand() {
         ("INSERT INTO t VALUES (ROW_COUNT(), ?)", "INSERT INTO t VALUES (7(ROW_COUNT()), ?)"),
         ("SET @a = FOUND_ROWS(), b = 1", "SET @a = 7(FOUND_ROWS()), b = 1"),
         ("DO ROW_COUNT()", "DO 7(ROW_COUNT())"),
+        ("SET @@session.error_count = 1, @@pseudo_thread_id := 2", "as is"),
+        ("SET @a = @@error_count = 1, @@warning_count = 2", "SET @a = 8(@@error_count) = 1, @@warning_count = 2"),
+        ("SET @a = GREATEST(1, @@error_count = 1)", "SET @a = GREATEST(1, 8(@@error_count) = 1)"),
         ("CALL p(ROW_COUNT())", "CALL p(7(ROW_COUNT()))"),
         // Of several statements only the first asks about what was before; the number is one's own in all.
         ("DO ROW_COUNT(); DO ROW_COUNT(), CONNECTION_ID()", "DO 7(ROW_COUNT()); DO ROW_COUNT(), 8(CONNECTION_ID())"),
