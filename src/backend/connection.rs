@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::kill::Thread;
 use super::query::append_command;
-use super::{Loan, NamesThere, Prepared, QueryError, Role};
+use super::{Calm, Loan, NamesThere, Prepared, QueryError, Role};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -46,6 +46,8 @@ pub struct Backend {
     pub era: u64,
     /// A global variable may have been changed while it was opened or reset: its defaults may be those of the next era.
     pub unsure: bool,
+    /// Something was given its default in the turn at hand, which began at this moment.
+    pub(super) defaulted: Option<Calm>,
     /// Transactions are not tracked: see [`Backend::set_quiet`].
     pub(super) quiet: bool,
     /// The role that is active on it.

@@ -17,9 +17,10 @@ use tokio_rustls::TlsConnector;
 use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings, version_number};
 use super::kill::Threads;
+use super::learn::{autocommit_off, collations, default_charset, defaulting, globals, sql_mode};
 use super::query_cache::QueryCache;
 use super::{
-    Account, Backend, Class, Defaults, Globals, NamesThere, OpenError, Prepared, QueryError, Role, Served, ServerFacts,
+    Account, Backend, Class, Defaults, NamesThere, OpenError, Prepared, QueryError, Role, Served, ServerFacts,
 };
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
@@ -28,7 +29,8 @@ use crate::net::{Buffer, Stream, tcp};
 use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
-use crate::session::{BackendState, Charset, Interner, StateSpec};
+use crate::protocol::packet::session_track::{Flavour, Wishes};
+use crate::session::{BackendState, Interner, StateSpec};
 
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
@@ -213,6 +215,19 @@ impl Connector {
         changed
     }
 
+    /// In the turn that begins now something is given its default on this backend.
+    pub fn defaults_begin(&self, backend: &mut Backend) {
+        backend.defaulted = self.eras.calm();
+        backend.unsure |= backend.defaulted.is_none();
+    }
+
+    /// The turn is over: is that default of the backend's own era for sure?
+    pub fn defaults_end(&self, backend: &mut Backend) {
+        if let Some(calm) = backend.defaulted.take() {
+            backend.unsure |= self.eras.changed_since(Some(calm));
+        }
+    }
+
     /// [`Backend::reset`]
     ///
     /// # Errors
@@ -293,6 +308,7 @@ impl Connector {
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
             era: class.era,
             unsure: false,
+            defaulted: None,
             quiet: false,
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
@@ -336,9 +352,24 @@ impl Connector {
             let default_charset = default_charset(backend).await?;
             let sql_mode = sql_mode(backend, &initial).await?;
             let autocommit_off = autocommit_off(backend).await?;
-            self.defaults.learn(as_of, globals(backend).await?);
-            let settings = Settings { begins_plain, as_of, collations, default_charset, sql_mode, autocommit_off };
+            let globals = globals(backend).await?;
+            let flavour = if greeting.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
+            let wishes = Wishes::of(flavour, |name| globals.get(name));
+            self.defaults.learn(as_of, globals);
+            let defaulting = if greeting.is_mariadb() { None } else { defaulting(backend).await? };
+            let settings = Settings {
+                collations,
+                default_charset,
+                defaulting,
+                wishes,
+                sql_mode,
+                begins_plain,
+                autocommit_off,
+                as_of,
+            };
             self.learn(greeting, Some(settings));
+            // Without autocommit these questions have begun a transaction.
+            backend.query("ROLLBACK").await?;
         }
         let warned = backend.try_defaults(&self.defaults, account).await?;
         backend.state = BackendState { warned, ..BackendState::fresh(self.interner.intern(initial), false) };
@@ -364,72 +395,6 @@ impl Connector {
             settings: settings.or(before).unwrap_or_default(),
         })));
     }
-}
-
-/// What a connection gets whose client names no collation that the server knows.
-async fn default_charset(backend: &mut Backend) -> Result<Charset, QueryError> {
-    let sql = "SELECT @@global.character_set_client, @@global.character_set_connection, \
-               @@global.character_set_results, @@global.collation_connection";
-    match backend.read_state_by(sql).await {
-        Err(QueryError::Refused { .. }) => Ok(Charset::default()),
-        other => Ok(other?.charset),
-    }
-}
-
-/// The sql_mode that new sessions have: this one's (`init_connect` may have set it), unless its client asked for more.
-async fn sql_mode(backend: &mut Backend, initial: &StateSpec) -> Result<Option<String>, QueryError> {
-    let text = |mode: &[u8]| String::from_utf8_lossy(mode).into_owned();
-    if !backend.capabilities.contains(CapabilityFlags::CLIENT_IGNORE_SPACE) {
-        return Ok(initial.variables.get("sql_mode").map(|mode| text(&mode.0)));
-    }
-    match backend.query("SELECT @@global.sql_mode").await {
-        Err(QueryError::Refused { .. }) => Ok(None),
-        rows => Ok(rows?.fields(0).into_iter().next().flatten().map(|mode| text(&mode))),
-    }
-}
-
-/// All global variables, if the server has such things.
-async fn globals(backend: &mut Backend) -> Result<Globals, QueryError> {
-    match backend.globals().await {
-        Err(QueryError::Refused { .. }) => Ok(Globals::default()),
-        globals => globals,
-    }
-}
-
-/// Whether new sessions begin without autocommit.
-async fn autocommit_off(backend: &mut Backend) -> Result<bool, QueryError> {
-    match backend.query("SELECT @@global.autocommit").await {
-        Err(QueryError::Refused { .. }) => Ok(false),
-        rows => Ok(rows?.fields(0).into_iter().next().flatten().is_some_and(|value| value == b"0")),
-    }
-}
-
-/// What collation numbers mean to this server.
-async fn collations(backend: &mut Backend, mariadb: bool) -> Result<HashMap<u16, Collation>, QueryError> {
-    // MariaDB keeps the numbers of its contextual collations in the second table only.
-    let sql = if mariadb {
-        "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
-    } else {
-        "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"
-    };
-    let rows = match backend.query(sql).await {
-        Err(QueryError::Refused { .. }) if mariadb => {
-            backend.query("SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS").await?
-        }
-        // Not every server that speaks the protocol has these tables; then numbers mean nothing.
-        Err(QueryError::Refused { .. }) => return Ok(HashMap::new()),
-        other => other?,
-    };
-    let text = |field: Option<Vec<u8>>| field.and_then(|field| String::from_utf8(field).ok());
-    Ok((0..rows.rows.len())
-        .filter_map(|row| {
-            let mut fields = rows.fields(row).into_iter();
-            let id = text(fields.next()?)?.parse().ok()?;
-            let charset = text(fields.next()?)?.into_boxed_str();
-            let name = text(fields.next()?)?.into_boxed_str();
-            Some((id, Collation { charset, name }))
-        })
-        .collect())
 }
 
 /// Who logs in, and how.

@@ -15,7 +15,7 @@ pub(super) struct Eras {
 
 /// A moment at which no global variable was being changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Calm {
+pub struct Calm {
     now: u64,
     begun: u64,
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::protocol::capability::{CapabilityFlags, StatusFlags};
+use crate::protocol::packet::session_track::Wishes;
 use crate::session::Charset;
 
 /// A character set and one of its collations, by name.
@@ -39,6 +40,10 @@ pub struct Settings {
     pub collations: Arc<HashMap<u16, Collation>>,
     /// What a connection gets whose client names no collation that the server knows.
     pub default_charset: Charset,
+    /// The collation whose clients get that as well: a global character set was changed, and this is its default one.
+    pub defaulting: Option<String>,
+    /// What new sessions are told of changes.
+    pub wishes: Wishes,
     /// The sql_mode of new sessions, if the server has such a thing.
     pub sql_mode: Option<String>,
     /// New sessions run nothing, whoever they are of.
@@ -58,12 +63,12 @@ impl ServerFacts {
     }
 
     /// The character sets of a connection whose client named this collation. A number that the server does not know
-    /// gets the server's default.
+    /// gets the server's default, and so does on MySQL the collation that goes with it.
     #[must_use]
     pub fn charset(&self, collation: u16) -> Charset {
         match self.settings.collations.get(&collation) {
-            Some(it) => Charset::names(&it.charset, &it.name),
-            None => self.settings.default_charset.clone(),
+            Some(it) if self.settings.defaulting.as_deref() != Some(&*it.name) => Charset::names(&it.charset, &it.name),
+            _ => self.settings.default_charset.clone(),
         }
     }
 

@@ -85,6 +85,9 @@ impl Client {
             if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
                 way = plan(&lease.state, &held);
             }
+            if matches!(way, Plan::Restore(_)) && falls_back(&lease.state.state, &held.state) {
+                self.door.connector.defaults_begin(&mut lease);
+            }
             match way {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => {

@@ -61,6 +61,9 @@ impl Client {
         };
         let state = self.door.interner.intern(StateSpec { schema, charset, ..lease.state.state.spec().clone() });
         self.session.reset(state);
+        if let Some(facts) = &facts {
+            self.session.wish(facts.settings.wishes.clone());
+        }
         if lease.has_strange_role() {
             self.session.keep_role();
         }

@@ -125,7 +125,11 @@ pub(super) fn session(door: &Arc<Door>, guest: &Guest) -> Session {
         version: facts.as_ref().map_or(0, |facts| facts.number()),
         user_variables: door.settings.user_variables,
     };
-    Session::new(Arc::clone(&guest.start), Arc::clone(&door.interner), options)
+    let mut session = Session::new(Arc::clone(&guest.start), Arc::clone(&door.interner), options);
+    if let Some(facts) = facts {
+        session.wish(facts.settings.wishes.clone());
+    }
+    session
 }
 
 /// The state of a session that has just begun, as the server would make it from the handshake alone.

@@ -226,13 +226,14 @@ impl Session {
         !self.pins.is_empty()
     }
 
-    /// Whether its backend may be reset. MariaDB forgets what is prepared in XA then: it says that it commits, and does not,
-    /// and the connection inserts nothing any more.
+    /// Whether its backend may be reset, for all that may be prepared in XA on it. MariaDB forgets that then: it says that it
+    /// commits, and does not, and the connection inserts nothing any more. MySQL 9.7 falls over, with everybody on it, where
+    /// `xa_detach_on_prepare` is off.
     #[must_use]
     pub fn bears_reset(&self) -> bool {
         let unseen = PinSet::of(PinReason::Transaction).and(PinSet::of(PinReason::Call));
         let may_be_prepared = self.pins.contains(PinReason::Xa) || self.pins.common(unseen) == unseen;
-        !(self.options.mariadb && may_be_prepared)
+        !may_be_prepared
     }
 
     /// How the server reads its texts.
@@ -255,6 +256,11 @@ impl Session {
             warned: self.warned,
             user_variables: self.user_variables.clone(),
         }
+    }
+
+    /// It begins with the wishes that its server has for new sessions.
+    pub fn wish(&mut self, wishes: Wishes) {
+        self.wishes = wishes;
     }
 
     /// What the client asked to be told by the trackers.

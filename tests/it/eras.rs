@@ -242,3 +242,101 @@ on_both!(
         set_back(direct, &t).await;
     }
 );
+
+on_both!(
+    apart
+    /// What is reported unasked, and what `session_track_..` shows, are as on a connection of one's own.
+    trackers_of_new_sessions_are_as_the_server_has_them,
+    two_backends,
+    |t| async move {
+        let mut direct = t.master().await;
+        let names = ["schema", "state_change", "system_variables", "transaction_info"];
+        let look = names.map(|name| format!("@@session_track_{name}")).join(", ");
+        let look = format!("SELECT CONCAT_WS('|', {look})");
+        let mut admin = t.client_as(&Login::admin()).await;
+        let mut pairs = Vec::new();
+        for change in [
+            "DO 1",
+            "SET GLOBAL session_track_schema = OFF, GLOBAL session_track_state_change = ON",
+            "SET GLOBAL session_track_system_variables = 'lc_time_names'",
+        ] {
+            admin.query(change).await.expect_ok();
+            pairs.push((t.client_as(&t.app()).await, t.direct(&t.app()).await));
+            let now = pairs.len() - 1;
+            for (proxied, private) in &mut pairs[now..] {
+                assert_eq!(proxied.one(&look).await, private.one(&look).await, "{change}");
+                for client in [&mut *proxied, &mut *private] {
+                    client.query("DO 1").await.expect_ok();
+                    client.query("SET @a = 1").await.expect_ok();
+                }
+                let sql = "SET lc_time_names = 'de_DE'";
+                assert_eq!(proxied.query(sql).await.raw, private.query(sql).await.raw, "{change}");
+                let id = proxied.prepare(&look).await;
+                let execute = [&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
+                let shown = private.one(&look).await;
+                let answer = proxied.command(Command::StmtExecute, &execute).await;
+                assert!(answer.raw.iter().any(|(_, row)| row.ends_with(shown.as_bytes())), "{shown}");
+            }
+        }
+        assert_eq!(t.metric("myriad_pinned_clients", None), 0.0);
+        for name in names {
+            direct.query(&format!("SET GLOBAL session_track_{name} = DEFAULT")).await.expect_ok();
+        }
+    }
+);
+
+on_both!(
+    apart
+    /// Global character sets count for clients that name none, or on MySQL the one that is the server's own.
+    character_sets_of_new_sessions_are_as_the_server_has_them,
+    two_backends,
+    |t| async move {
+        let mut direct = t.master().await;
+        let names = ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
+        let look = format!("SELECT CONCAT_WS('|', {})", names.map(|name| format!("@@{name}")).join(", "));
+        let mut admin = t.client_as(&Login::admin()).await;
+        for change in [
+            "DO 1",
+            "SET GLOBAL collation_connection = latin2_general_ci",
+            "SET GLOBAL character_set_results = latin1, GLOBAL collation_connection = utf8mb4_bin",
+            "SET GLOBAL character_set_client = latin1",
+        ] {
+            admin.query(change).await.expect_ok();
+            for collation in [45, 46, 255, 8, 47, 33] {
+                let login = Login { collation, ..t.app() };
+                let (mut proxied, mut private) = (t.client_as(&login).await, t.direct(&login).await);
+                assert_eq!(proxied.one(&look).await, private.one(&look).await, "{collation} after {change}");
+            }
+        }
+        for name in names {
+            direct.query(&format!("SET GLOBAL {name} = DEFAULT")).await.expect_ok();
+        }
+    }
+);
+
+on_both!(
+    apart
+    /// MySQL 9.7 would fall over in a reset.
+    what_is_prepared_in_xa_outlives_its_client,
+    two_backends,
+    |t| async move {
+        let mut direct = t.master().await;
+        let mut client = t.client_as(&Login { schema: Some(t.schema.clone()), ..Login::admin() }).await;
+        client.query("CREATE TABLE t (n INT PRIMARY KEY)").await.expect_ok();
+        if t.kind == Kind::MySql {
+            client.query("SET SESSION xa_detach_on_prepare = OFF").await.expect_ok();
+        }
+        for sql in ["XA START 'kept'", "INSERT INTO t VALUES (1)", "XA END 'kept'", "XA PREPARE 'kept'"] {
+            client.query(sql).await.expect_ok();
+        }
+        drop(client);
+        t.until("myriad_clients", None, 0.0).await;
+        t.until("myriad_backend_connections", Some("leased"), 0.0).await;
+        let limit = std::time::Instant::now() + Duration::from_secs(10);
+        while direct.query("XA COMMIT 'kept'").await.error().is_some() {
+            assert!(std::time::Instant::now() < limit, "it is not there");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(direct.one(&format!("SELECT COUNT(*) FROM {}.t", t.schema)).await, "1");
+    }
+);

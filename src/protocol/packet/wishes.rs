@@ -44,6 +44,15 @@ enum Variables {
 const DEFAULT_VARIABLES: &[u8] =
     b"time_zone,autocommit,character_set_client,character_set_results,character_set_connection";
 
+/// The variables that say what a client is told.
+const SETTINGS: [&str; 5] = [
+    "session_track_system_variables",
+    "session_track_schema",
+    "session_track_state_change",
+    "session_track_gtids",
+    "session_track_transaction_info",
+];
+
 /// session_track_transaction_info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Transactions {
@@ -94,6 +103,20 @@ impl Wishes {
             transactions: Transactions::Off,
             gtids: false,
         }
+    }
+
+    /// What new sessions wish for whose server has these global values; what it does not have is as by default.
+    pub fn of<'a>(flavour: Flavour, global: impl Fn(&str) -> Option<&'a [u8]>) -> Self {
+        let mut wishes = Self::new(flavour);
+        for variable in SETTINGS {
+            if let Some(value) = global(variable) {
+                wishes.set(variable.as_bytes(), value);
+            }
+        }
+        if matches!(&wishes.variables, Variables::Listed(list) if sorted(list) == sorted(DEFAULT_VARIABLES)) {
+            wishes.variables = Variables::Default;
+        }
+        wishes
     }
 
     /// Notes `SET session_track_...`: `variable` and `value` as the server reported them. Other variables are ignored.
@@ -239,6 +262,13 @@ impl Explicit {
     }
 }
 
+/// Which variables a list names, in order.
+fn sorted(list: &[u8]) -> Vec<&[u8]> {
+    let mut all: Vec<_> = names(list).collect();
+    all.sort_unstable();
+    all
+}
+
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
@@ -362,5 +392,22 @@ mod tests {
         ] {
             assert_eq!(Explicit::of(statements), expected);
         }
+    }
+    #[test]
+    fn new_sessions_wish_what_their_server_says() {
+        let none = |_: &str| None;
+        assert_eq!(Wishes::of(Flavour::MariaDb, none), Wishes::new(Flavour::MariaDb));
+        let list: &[u8] = b"autocommit,character_set_client,character_set_connection,character_set_results,time_zone";
+        let usual = |name: &str| (name == "session_track_system_variables").then_some(list);
+        assert_eq!(Wishes::of(Flavour::MySql, usual), Wishes::new(Flavour::MySql), "in whatever order");
+        let other = |name: &str| match name {
+            "session_track_schema" => Some(&b"OFF"[..]),
+            "session_track_system_variables" => Some(&b"time_zone"[..]),
+            _ => None,
+        };
+        let mut wanted = Wishes::new(Flavour::MySql);
+        wanted.set(b"session_track_schema", b"OFF");
+        wanted.set(b"session_track_system_variables", b"time_zone");
+        assert_eq!(Wishes::of(Flavour::MySql, other), wanted);
     }
 }
