@@ -46,8 +46,13 @@ impl Client {
             let mut lease = match self.lease.take() {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
-                    let lease = self.resumed(lease).await?;
+                    let mut lease = self.resumed(lease).await?;
                     let prefix = self.erasure(&lease, effects);
+                    let asks = || effects.is_some_and(|it| it.may(Flags::READS_DIAGNOSTICS | Flags::EXECUTE));
+                    // That is a statement, too.
+                    if prefix.replies > 0 && asks() && !Box::pin(self.part_from_last(&mut lease, effects)).await {
+                        return Err(self.lost(lease).await);
+                    }
                     return Ok((lease, prefix));
                 }
                 None => match self.wait_for_lease(opened_now).await? {

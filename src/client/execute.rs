@@ -199,7 +199,7 @@ impl Client {
 
     /// A statement must be prepared first: what the last one left on this backend goes with that. False if it is lost.
     pub(super) async fn part_from_last(&mut self, lease: &mut Lease<Server>, effects: Option<&Effects>) -> bool {
-        let reads = effects.is_some_and(|effects| effects.may(Flags::READS_DIAGNOSTICS));
+        let reads = effects.is_some_and(|effects| effects.may(Flags::READS_DIAGNOSTICS | Flags::EXECUTE));
         if self.moved || (self.session.owes().is_empty() && !reads) {
             return true;
         }

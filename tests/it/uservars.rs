@@ -243,6 +243,28 @@ on_both!(nobody_sees_what_a_trigger_left, one_backend, |t| async move {
     assert_eq!(other.query("SELECT @leak").await.rows(), [[None]]);
 });
 
+on_both!(what_was_never_set_is_no_statement_of_its_own, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (2)"]).await;
+    // It cannot leave its backend, where others have been.
+    twin.query_and_keep("BEGIN").await;
+    for question in [
+        "SELECT ROW_COUNT(), @nobody IS NULL",
+        "SELECT @@warning_count AS w, @nobody IS NULL",
+        "SELECT FOUND_ROWS() AS f, ROW_COUNT() AS r, @nobody IS NULL",
+        "EXECUTE IMMEDIATE 'SELECT ROW_COUNT() AS r, ? IS NULL' USING @nobody",
+    ] {
+        if question.starts_with("EXECUTE") && t.kind == Kind::MySql {
+            continue;
+        }
+        for cause in ["UPDATE t SET n = n + 1", "SELECT n, CAST('x' AS SIGNED) FROM t", "SELECT nothing FROM t"] {
+            twin.query_and_keep(cause).await;
+            twin.query_and_keep(question).await;
+            twin.query_and_keep("SHOW WARNINGS").await;
+        }
+    }
+});
+
 on_both!(unseen_code_reads_its_own_sessions_variables, one_backend, |t| async move {
     unseen(&t).await;
     let (mut one, mut other, mut third) = (t.client().await, t.client().await, t.client().await);

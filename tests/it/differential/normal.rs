@@ -12,9 +12,11 @@
 //! 6. Whether what reads the server's dictionary used an index: the server decides anew each time.
 //! 7. Sequence numbers of a login's last packet: how many packets a login takes is the proxy's own affair.
 //! 8. COM_STATISTICS: numbers of the moment.
+//! 9. MariaDB tells old clients in the EOFs of a CALL, or of a SELECT with a function, that the session's state changed: they
+//!    did not ask to be told, are told nothing else of it, and the proxy's backends tell it elsewhere.
 
 use bytes::{Bytes, BytesMut};
-use myriad::protocol::capability::CapabilityFlags;
+use myriad::protocol::capability::{CapabilityFlags, StatusFlags};
 use myriad::protocol::packet::eof::EofPacket;
 use myriad::protocol::packet::ok::OkPacket;
 use myriad::protocol::packet::session_track::{Change, changes};
@@ -27,6 +29,9 @@ use crate::support::{Kind, Packets};
 
 /// What the server says of an id that it does not know.
 const HANDLER: &[u8] = b"Unknown prepared statement handler (";
+
+/// And of one that has no cursor.
+const NO_CURSOR: &[u8] = b"The statement (";
 
 /// An outcome in the form in which it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,10 +77,11 @@ impl Normal<'_> {
                     Class::PrepareOk => prepared(payload),
                     Class::Ok | Class::RowsEnd => self.ok(payload),
                     Class::Err => error(payload, statement),
-                    Class::Row if memchr::memmem::find(payload, HANDLER).is_some() => about_handler(payload),
+                    Class::Row => about_statement(payload),
                     Class::Text => Bytes::from_static(b"(numbers of the moment)"),
-                    Class::Eof if ends_columns(&reply.classes, at) => first_eof(payload),
-                    Class::Eof if self.dictionary => last_eof(payload),
+                    Class::Eof if ends_columns(&reply.classes, at) => without_changes(&first_eof(payload)),
+                    Class::Eof if self.dictionary => without_changes(&last_eof(payload)),
+                    Class::Eof => without_changes(payload),
                     _ => payload.clone(),
                 };
                 (*seq, self.named(payload))
@@ -121,6 +127,14 @@ impl Normal<'_> {
     }
 }
 
+fn without_changes(payload: &Bytes) -> Bytes {
+    let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
+    eof.status -= StatusFlags::SERVER_SESSION_STATE_CHANGED;
+    let mut out = BytesMut::new();
+    eof.encode(&mut out);
+    out.freeze()
+}
+
 fn first_eof(payload: &Bytes) -> Bytes {
     let mut eof = EofPacket::parse(payload).expect("an EOF that can be read");
     eof.status -= INDEXES;
@@ -136,9 +150,11 @@ fn error(payload: &Bytes, statement: Option<u32>) -> Bytes {
 }
 
 /// A row of warnings about a statement id, without the id and the length that depends on it.
-fn about_handler(row: &Bytes) -> Bytes {
-    let at = memchr::memmem::find(row, HANDLER).expect("it was found");
-    row[at..].iter().copied().filter(|byte| !byte.is_ascii_digit()).collect()
+fn about_statement(row: &Bytes) -> Bytes {
+    match [HANDLER, NO_CURSOR].iter().find_map(|words| memchr::memmem::find(row, words)) {
+        Some(at) => row[at..].iter().copied().filter(|byte| !byte.is_ascii_digit()).collect(),
+        None => row.clone(),
+    }
 }
 
 /// Is this EOF behind the columns of a result, or of a prepared statement?
