@@ -138,10 +138,10 @@ impl Session {
                 }
             }
         }
-        // ALTER TABLE of a temporary table reports it too.
+        // ALTER TABLE of a temporary table reports it too; that rows are written there does not.
         let explained = draft.explained
             || self.turn.flags.any(EXPLAINING)
-            || self.pins.contains(PinReason::TemporaryTable)
+            || (self.pins.contains(PinReason::TemporaryTable) && !self.turn.writes_rows())
             || self.turn.command == Command::InitDb;
         if draft.state_changed && !explained {
             self.pins.insert(PinReason::Unexplained);

@@ -83,7 +83,12 @@ impl Turn {
     /// Whether a prepared statement is executed that fires no trigger.
     pub(super) fn executes_reading(&self) -> bool {
         let executes = self.command == Command::StmtExecute || self.flags.any(Flags::EXECUTE);
-        executes && !matches!(self.first, Word::Insert | Word::Replace | Word::Update | Word::Delete | Word::Load)
+        executes && !self.writes_rows()
+    }
+
+    /// Whether a single statement may fire triggers.
+    pub(super) fn writes_rows(&self) -> bool {
+        matches!(self.first, Word::Insert | Word::Replace | Word::Update | Word::Delete | Word::Load)
     }
 
     /// What the memory wants to know of the statement.

@@ -396,3 +396,15 @@ fn to_come_back_to_the_schema_explains_nothing_else() {
         assert!(stage.session.pins().contains(PinReason::Unexplained));
     }
 }
+
+#[test]
+fn a_temporary_table_does_not_explain_what_a_trigger_sets() {
+    for mut stage in Stage::both() {
+        stage.query("CREATE TEMPORARY TABLE t (n INT)", &[ok().state()]);
+        stage.query("ALTER TABLE t ADD COLUMN m INT", &[ok().state()]).pinned(&["temporary_table"]);
+        stage.query("INSERT INTO t VALUES (1)", &[ok().affected(1)]).pinned(&["temporary_table"]);
+        stage
+            .query("INSERT INTO u VALUES (1)", &[ok().affected(1).state()])
+            .pinned(&["temporary_table", "unexplained"]);
+    }
+}

@@ -48,7 +48,7 @@ const TEXTS: &[(&str, usize)] = &[
     ("CALL {s}.p_many()", 0),
     ("DO 1", 0),
     ("SELECT \"x\", 'a' || 'b', '\u{e9}'", 0),
-    ("DO GET_LOCK(?, 0)", 1),
+    ("DO GET_LOCK(CONCAT('{s}', ?), 0)", 1),
     ("CREATE TEMPORARY TABLE tmp (id INT)", 0),
     ("SELECT id FROM {s}.shared ORDER BY id LIMIT ?", 1),
     ("SELECT COUNT(*) FROM {s}.t{c}", 0),
