@@ -12,6 +12,9 @@ COMMON_OPTIONS=(--bind-address=127.0.0.1 --skip-name-resolve --max-connections=2
   --innodb-buffer-pool-size=128M --innodb-flush-log-at-trx-commit=0
   --innodb-doublewrite=0 --max-connect-errors=1000000000)
 
+# More options, of whoever starts a server for a measurement.
+EXTRA_OPTIONS=()
+
 # A throw-away authority and a certificate of it for 127.0.0.1, the same for both servers.
 make_certificates() {
   local dir=$RUN/tls
@@ -66,7 +69,7 @@ run_mariadb() {
   local dir=$RUN/$1 privileges
   mapfile -t privileges < <(as_mysql)
   exec "${privileges[@]}" mariadbd --no-defaults --datadir="$dir/data" --socket="$dir/server.sock" --port="$2" \
-    --pid-file="$dir/server.pid" "${COMMON_OPTIONS[@]}" --skip-log-bin --innodb-log-file-size=64M \
+    --pid-file="$dir/server.pid" "${COMMON_OPTIONS[@]}" "${EXTRA_OPTIONS[@]}" --skip-log-bin --innodb-log-file-size=64M \
     --ssl-ca="$RUN/tls/ca.pem" --ssl-cert="$RUN/tls/server.pem" --ssl-key="$RUN/tls/server-key.pem"
 }
 
@@ -87,7 +90,7 @@ run_mysql() {
   local privileges
   mapfile -t privileges < <(as_mysql)
   in_sid "$RUN" "${privileges[@]}" mysqld --no-defaults --datadir="/mnt/$1/data" --socket="/mnt/$1/server.sock" \
-    --port="$2" --pid-file="/mnt/$1/server.pid" "${COMMON_OPTIONS[@]}" --mysqlx=OFF --skip-log-bin --sync-binlog=0 \
+    --port="$2" --pid-file="/mnt/$1/server.pid" "${COMMON_OPTIONS[@]}" "${EXTRA_OPTIONS[@]}" --mysqlx=OFF --skip-log-bin --sync-binlog=0 \
     --innodb-redo-log-capacity=64M \
     --ssl-ca=/mnt/tls/ca.pem --ssl-cert=/mnt/tls/server.pem --ssl-key=/mnt/tls/server-key.pem
 }
