@@ -52,23 +52,20 @@ fn skip(reader: &mut Reader<'_>) -> Result<Option<()>, WireError> {
     Ok(Some(()))
 }
 
-/// Skips a value of this type; false if there is no such type.
+/// Skips a value of this type; false if there is no such type, or none that clients send: the server reads NULL, INT24 and
+/// YEAR as strings, and where a text begins must not be a matter of opinion.
 fn skip_value(reader: &mut Reader<'_>, kind: u8) -> Result<bool, WireError> {
     let fixed = match kind {
-        // NULL
-        6 => 0,
-        // TINY, BOOL
-        1 | 244 => 1,
-        // SHORT, YEAR
-        2 | 13 => 2,
-        // LONG, FLOAT, INT24
-        3 | 4 | 9 => 4,
+        // TINY
+        1 => 1,
+        // SHORT
+        2 => 2,
+        // LONG, FLOAT
+        3 | 4 => 4,
         // DOUBLE, LONGLONG
         5 | 8 => 8,
-        // TIMESTAMP, DATE, TIME, DATETIME
-        7 | 10 | 11 | 12 => usize::from(reader.u8()?),
-        // DECIMAL, VARCHAR, BIT, vectors, JSON, NEWDECIMAL, ENUM, SET, blobs, strings, geometry
-        0 | 15 | 16 | 242 | 245..=255 => {
+        // DECIMAL, TIMESTAMP, DATE, TIME, DATETIME, VARCHAR, BIT, vectors, JSON, NEWDECIMAL, ENUM, SET, blobs, strings, geometry
+        0 | 7 | 10 | 11 | 12 | 15 | 16 | 242 | 245..=255 => {
             reader.lenenc_bytes()?;
             return Ok(true);
         }
@@ -99,6 +96,12 @@ mod tests {
             // Without types there is nothing to read values by.
             (b"\x01\x01\0\0", None),
             (b"\x01\x01\0\x01\x63\0\0SELECT 1", None),
+            // To the server each of these is a string.
+            (b"\x01\x01\0\x01\x06\0\0\x01ASELECT 1", None),
+            (b"\x01\x01\0\x01\x09\0\0\0/* SELECT 1 -- */ DO 1", None),
+            (b"\x01\x01\0\x01\x0d\0\0\x01ASELECT 1", None),
+            (b"\x01\x01\x01\x01\x06\0\0SELECT 1", Some(7)),
+            (b"\x01\x01\0\x01\x0c\0\0\xfc\x04\0abcdSELECT 1", Some(14)),
             (b"\x01\x01\0\x01\xfe\0\x01n\x09abc", None),
             (b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", None),
         ];

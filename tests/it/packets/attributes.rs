@@ -176,3 +176,26 @@ on_both!(
         }
     }
 );
+
+on_both!(
+    /// The server reads these as strings, whatever their type's size is: in front of `SELECT` it sees a comment begin, behind
+    /// which the rest is hidden from whoever counts another number of bytes.
+    no_text_hides_behind_a_type_of_another_size,
+    one_backend,
+    |t| async move {
+        if t.kind != Kind::MySql {
+            return;
+        }
+        let (mut client, mut thief) = (t.client_as(&login(&t)).await, t.client_as(&login(&t)).await);
+        client.query("PREPARE p FROM 'SELECT ''mine'''").await.expect_ok();
+        for (kind, front) in [(6, &b""[..]), (9, b"/* "), (13, b"-"), (244, b"")] {
+            assert_eq!(client.one("EXECUTE p").await, "mine");
+            let attribute = [&[1, 1, 0, 1, kind, 0, 1, b'n', 0], front].concat();
+            let packet = [&[Command::Query.byte()], &*attribute, b"SELECT 1 -- */ EXECUTE p"].concat();
+            let header = [u8::try_from(packet.len()).expect("short"), 0, 0, 0];
+            thief.write(&[&header[..], &packet].concat()).await;
+            thief.reply(Command::Query).await.expect("a reply").expect_error(1835);
+        }
+        assert_eq!(client.one("EXECUTE p").await, "mine");
+    }
+);
