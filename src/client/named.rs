@@ -20,7 +20,7 @@ use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::packet::err::ErrPacket;
 use crate::protocol::packet::ok::OkPacket;
 use crate::relay::{self, Aside, Channel, Traffic};
-use crate::session::{BackendState, Deed, Known, Named, Plan, Recall, meaning, plan, to_prepare_in};
+use crate::session::{BackendState, Deed, Known, Named, PARSE_ERROR, Plan, Recall, meaning, plan, to_prepare_in};
 use crate::sql::{self, Effects, Flags, Literal, Naming};
 
 /// The largest answer to a `PREPARE`, in bytes.
@@ -60,13 +60,15 @@ impl Client {
         let mut task = Task::new(Command::Query, Some(effects));
         let spoken = match sql::naming(self.text(), mode) {
             None => Spoken { need: Need::All, ..Spoken::default() },
-            Some(Naming::Prepare { name, bare, literal }) => {
+            Some(Naming::Prepare { name, bare, literal, read }) => {
+                // If the server cannot read this, what has the name now stays.
+                let need = if read { Need::Nothing } else { Need::All };
                 let named = literal.and_then(|literal| self.foresee_name(&name, &literal));
                 if let (Some(named), Some(effects)) = (&named, &mut task.effects) {
                     // MySQL looks at them now.
                     effects.mentions.join(&named.text.effects().mentions);
                 }
-                Spoken { deed: Some(Deed::Prepare { name, bare, named }), ..Spoken::default() }
+                Spoken { need, deed: Some(Deed::Prepare { name, bare, named, read }), ..Spoken::default() }
             }
             Some(Naming::Deallocate(name)) => {
                 let need = match self.session.named(&name) {
@@ -284,6 +286,8 @@ impl Client {
         match deed {
             Some(Deed::Prepare { named: Some(named), .. }) if self.error == 0 => lease.names.put(named),
             Some(Deed::Prepare { name, .. } | Deed::Deallocate(name)) if self.error == 0 => lease.names.remove(name),
+            // If it is there still, it is the session's alone, who keeps the backend.
+            Some(Deed::Prepare { name, read: false, .. }) if self.error == PARSE_ERROR => lease.names.remove(name),
             Some(_) => {}
             None => {
                 let about = |effects: &Effects| effects.may(Flags::PREPARE | Flags::DEALLOCATE);

@@ -80,6 +80,7 @@ pub use restore::{BackendState, Plan, Restore, assignment, falls_back, plan, uns
 pub use state::{Charset, Interner, State, StateSpec, Value};
 pub use statements::{Statement, meaning, to_prepare_in};
 pub use texts::{Text, Texts};
+pub use turn::PARSE_ERROR;
 pub use unseen::Target;
 pub use user_variables::UserVariables;
 pub use variables::{is_inheritable, note_initial};

@@ -57,6 +57,8 @@ pub enum Deed {
         bare: bool,
         /// The statement, if that is known.
         named: Option<Arc<Named>>,
+        /// The server reads what it comes from.
+        read: bool,
     },
     /// It names nothing from here on.
     Deallocate(Box<str>),
@@ -198,10 +200,16 @@ impl Session {
         };
         let names = &mut self.rare().names;
         match *deed {
-            Deed::Prepare { name, bare, named } if succeeded => names.insert(name, Entry { named, bare, stays }),
+            Deed::Prepare { name, bare, named, .. } if succeeded => names.insert(name, Entry { named, bare, stays }),
             // Perhaps the name cannot be spelled like this.
             Deed::Prepare { name, bare: true, .. }
                 if unread && names.by_name.get(&name).is_some_and(|entry| !entry.bare) => {}
+            // Perhaps it could not read what the statement comes from; or it could, but not the statement.
+            Deed::Prepare { name, read: false, .. } if unread && names.by_name.contains_key(&name) => {
+                if let Some(entry) = names.by_name.get_mut(&name) {
+                    (entry.named, entry.stays) = (None, true);
+                }
+            }
             Deed::Prepare { name, .. } => drop(names.by_name.remove(&name)),
             Deed::Deallocate(name) if succeeded => drop(names.by_name.remove(&name)),
             Deed::Deallocate(_) => {}

@@ -133,7 +133,7 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
 ];
 
 /// ER_PARSE_ERROR: nothing of the statement ran, or a function or trigger in it raised this code itself.
-const PARSE_ERROR: u16 = 1064;
+pub const PARSE_ERROR: u16 = 1064;
 
 /// ER_SP_DOES_NOT_EXIST, and the same where a function of the server's own is spelled like that.
 const NO_ROUTINE: u16 = 1305;

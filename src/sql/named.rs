@@ -21,6 +21,8 @@ pub enum Naming {
         bare: bool,
         /// The statement.
         literal: Option<Literal>,
+        /// Both servers read what the statement comes from, whatever they find in it.
+        read: bool,
     },
     /// `EXECUTE name [USING ..]`
     Execute(Box<str>),
@@ -74,8 +76,9 @@ pub fn naming(text: &[u8], mode: Mode) -> Option<Naming> {
     match (first.word, rest) {
         (Word::Prepare, [named, from, source @ ..]) if from.word == Word::From => {
             let literal = literal(text, source, mode).filter(|(_, len)| *len == source.len());
-            let bare = named.kind == Kind::Word;
-            Some(Naming::Prepare { name: name(text, named)?, bare, literal: literal.map(|(literal, _)| literal) })
+            let literal = literal.map(|(literal, _)| literal);
+            let (bare, read) = (named.kind == Kind::Word, literal.is_some() || is_plain_variable(text, source));
+            Some(Naming::Prepare { name: name(text, named)?, bare, literal, read })
         }
         (Word::Execute, [immediate, source @ ..])
             if mode.mariadb && immediate.is(text, "IMMEDIATE") && !using(source) =>
@@ -119,6 +122,14 @@ fn name(text: &[u8], lexeme: &Lexeme) -> Option<Box<str>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
     let lasts = name.len() <= 64 && name.iter().all(plain) && name.first().is_some_and(|byte| !byte.is_ascii_digit());
     lasts.then(|| String::from_utf8_lossy(name).to_ascii_lowercase().into())
+}
+
+/// A user variable, its name without quotes, and nothing else.
+fn is_plain_variable(text: &[u8], lexemes: &[Lexeme]) -> bool {
+    let [only] = lexemes else { return false };
+    let name = text.get(only.start..).and_then(|rest| rest.strip_prefix(b"@")).unwrap_or_default();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b';' | b' ');
+    only.kind == Kind::UserVariable && name.first().is_some_and(plain) && name.iter().all(plain)
 }
 
 /// The string at the front of these tokens, and how many of them it is: a doubled quote is read as two strings side by
@@ -182,8 +193,8 @@ mod tests {
         let value = |literal: &Literal| String::from_utf8_lossy(&literal.value).into_owned();
         match naming(text.as_bytes(), mode) {
             None => "-".into(),
-            Some(Naming::Prepare { name, bare, literal }) => {
-                let literal = literal.as_ref().map_or("?".into(), value);
+            Some(Naming::Prepare { name, bare, literal, read }) => {
+                let literal = literal.as_ref().map_or(if read { "?" } else { "??" }.into(), value);
                 format!("prepare {name}{}: {literal}", if bare { "" } else { " quoted" })
             }
             Some(Naming::Execute(name)) => format!("execute {name}"),
@@ -202,9 +213,12 @@ mod tests {
             ("PREPARE p FROM 'SELECT ''\u{e9}'''", "prepare p: SELECT '\u{e9}'"),
             ("PREPARE p FROM ''", "prepare p: "),
             ("PREPARE p FROM @a", "prepare p: ?"),
-            ("PREPARE p FROM 'a' 'b'", "prepare p: ?"),
-            ("PREPARE p FROM 'a' COLLATE x", "prepare p: ?"),
-            ("PREPARE p FROM CONCAT('a')", "prepare p: ?"),
+            ("PREPARE p FROM 'a' 'b'", "prepare p: ??"),
+            ("PREPARE p FROM 'a' COLLATE x", "prepare p: ??"),
+            ("PREPARE p FROM CONCAT('a')", "prepare p: ??"),
+            ("PREPARE p FROM 'a", "prepare p: ??"),
+            ("PREPARE p FROM 5", "prepare p: ??"),
+            ("PREPARE p FROM @`a", "prepare p: ??"),
             ("PREPARE \u{e9} FROM 'a'", "-"),
             ("PREPARE `p ` FROM 'a'", "-"),
             ("PREPARE 1p FROM 'a'", "-"),
@@ -242,12 +256,12 @@ mod tests {
     fn texts_in_other_modes() {
         let ansi = Mode { ansi_quotes: true, ..MYSQL };
         assert_eq!(shown("PREPARE \"p\" FROM 'a'", ansi), "prepare p quoted: a");
-        assert_eq!(shown("PREPARE p FROM \"a\"", ansi), "prepare p: ?");
+        assert_eq!(shown("PREPARE p FROM \"a\"", ansi), "prepare p: ??");
         let plain = Mode { no_backslash_escapes: true, ..MYSQL };
         assert_eq!(shown("PREPARE p FROM 'a\\nb'", plain), "prepare p: a\\nb");
         let latin = Mode { multibyte: Multibyte::Single, ..MYSQL };
         assert_eq!(shown("PREPARE p FROM 'a'", latin), "prepare p: a");
-        assert_eq!(shown("PREPARE p FROM '\u{e4}'", latin), "prepare p: ?");
+        assert_eq!(shown("PREPARE p FROM '\u{e4}'", latin), "prepare p: ??");
     }
 
     #[test]

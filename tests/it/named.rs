@@ -362,3 +362,18 @@ on_both!(a_kill_by_name_is_a_kill, |t| async move {
     t.until("myriad_clients", None, 1.0).await;
     one.query("EXECUTE k").await.expect_error(1094);
 });
+
+on_both!(what_the_server_cannot_read_leaves_the_name_alone, one_backend, |t| async move {
+    let (mut client, mut other) = (t.client().await, t.client().await);
+    for unread in ["PREPARE p FROM 'SELECT", "PREPARE p FROM 'SELECT 2' nonsense", "PREPARE p FROM 5, 6"] {
+        client.query("PREPARE p FROM 'SELECT 1'").await.expect_ok();
+        assert_eq!(other.one("SELECT 7").await, "7");
+        client.query(unread).await.expect_error(1064);
+        assert_eq!(client.one("EXECUTE p").await, "1", "{unread}");
+        client.query("DEALLOCATE PREPARE p").await.expect_ok();
+        client.query("EXECUTE p").await.expect_error(1243);
+        client.command(Command::ResetConnection, b"").await.expect_ok();
+        other.query("EXECUTE p").await.expect_error(1243);
+    }
+    t.until("myriad_pinned_clients", None, 0.0).await;
+});

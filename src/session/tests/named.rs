@@ -9,14 +9,14 @@ impl Stage {
         let (mode, effects) = (self.session.mode(), self.effects(text));
         let named = match sql::naming(text.as_bytes(), mode) {
             None => return effects,
-            Some(Naming::Prepare { name, bare, literal }) => {
+            Some(Naming::Prepare { name, bare, literal, read }) => {
                 let named = literal.map(|literal| {
                     let inner = sql::effects(&literal.value, mode);
                     let text = Texts::default().intern(text.as_bytes(), mode, inner);
                     let state = meaning(&self.interner, self.session.state());
                     Arc::new(Named { name: name.clone(), text, state })
                 });
-                self.session.expect_deed(Deed::Prepare { name, bare, named });
+                self.session.expect_deed(Deed::Prepare { name, bare, named, read });
                 return effects;
             }
             Some(Naming::Deallocate(name)) => {
@@ -50,6 +50,20 @@ fn a_name_pins_nothing_and_its_statement_does_what_its_text_does() {
         stage.query("EXECUTE nobody", &[err(1243)]).pinned(&[]);
         stage.query("DEALLOCATE PREPARE `P`", &[ok().state()]).query("DROP PREPARE q", &[ok().state()]).pinned(&[]);
         assert!(stage.session.rare.is_none());
+    }
+}
+
+#[test]
+fn a_preparation_that_the_server_cannot_read_leaves_the_name_to_whatever_it_is() {
+    for mut stage in Stage::both() {
+        stage.query("PREPARE p FROM 'SELECT 1'", &[ok().state()]).pinned(&[]);
+        stage.query("PREPARE q FROM 5", &[err(1064)]).pinned(&[]);
+        stage.query("PREPARE p FROM 'SELECT", &[err(1064)]).pinned(&["text_prepare"]);
+        assert!(stage.names().is_empty() && matches!(stage.session.named("p"), Known::Unseen));
+        stage.query("DEALLOCATE PREPARE p", &[ok().state()]).pinned(&[]);
+        stage.query("PREPARE p FROM 'SELECT 1'", &[ok().state()]);
+        stage.query("PREPARE p FROM @a", &[err(1064)]).pinned(&[]);
+        assert!(stage.names().is_empty());
     }
 }
 
