@@ -28,7 +28,7 @@ enum Taken {
 }
 
 /// Why a client waits no longer.
-enum Away {
+pub(super) enum Away {
     Gone(Goodbye),
     /// It is to go.
     Summoned(Summons),
@@ -351,10 +351,18 @@ impl Client {
         }
     }
 
-    /// Waits in line, with an eye on the client, who may go away or be summoned meanwhile.
-    async fn in_line<T>(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Away> {
+    /// Waits in line, with an eye on the client.
+    async fn in_line<T>(&mut self, ready: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Away> {
         self.gauge.enter(ClientState::Waiting);
         self.buffer.park();
+        self.unless_away(ready).await
+    }
+
+    /// Waits with an eye on the client, who may go away or be summoned meanwhile.
+    pub(super) async fn unless_away<T>(
+        &mut self,
+        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, Away> {
         let entry = Arc::clone(&self.registered.entry);
         let mut killed = std::pin::pin!(entry.killed());
         poll_fn(|cx| {
@@ -378,7 +386,7 @@ impl Client {
     }
 
     /// The client went away, or is to go, while it waited.
-    async fn left_the_line(&mut self, away: Away) -> Next {
+    pub(super) async fn left_the_line(&mut self, away: Away) -> Next {
         ControlFlow::Break(match away {
             Away::Gone(goodbye) => goodbye,
             Away::Summoned(summons) => Box::pin(self.summoned_away(summons)).await,

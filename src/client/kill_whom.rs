@@ -5,7 +5,7 @@
 //! asked for goes to the server as it is, which refuses it in its own words.
 
 use super::kill::kill_entry;
-use super::killer::Killer;
+use super::killer::{self, Killer};
 use super::reply::Fault;
 use super::serve::Client;
 use super::turn::{Next, Task};
@@ -65,7 +65,19 @@ impl Client {
         lease.served.begin(self.owner());
         self.registered.entry.runs_on(lease.thread_id);
         self.session.begin(Command::Query, effects);
-        let answer = lease.command(Command::Query, &text).await;
+        // It may take as long as any query.
+        let answer = {
+            let mut asking = Box::pin(lease.command(Command::Query, &text));
+            self.unless_away(|cx| asking.as_mut().poll(cx)).await
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(away) => {
+                let _ = self.registered.entry.runs_nothing().await;
+                killer::undertake(&self.door, &self.class, lease);
+                return Err(self.left_the_line(away).await);
+            }
+        };
         let number = match answer {
             Ok(rows) => {
                 let field = rows.decode().into_iter().flatten().next().flatten().unwrap_or_default();

@@ -182,3 +182,25 @@ async fn hears_the_end(client: &mut Wire) -> bool {
     };
     tokio::time::timeout(Duration::from_secs(5), listen).await.is_ok()
 }
+
+on_both!(
+    /// Computing whom it kills may take long: nobody has to wait for that if the client is gone, or was killed.
+    who_goes_away_while_it_is_computed_keeps_no_backend, one_backend, |t| async move {
+        let mut other = t.client().await;
+let sleeps = format!("SLEEP(100) + 0 * LENGTH('{}')", t.schema);
+        let kill = format!("KILL {sleeps}");
+        let mut client = t.client().await;
+        client.send(Command::Query, kill.as_bytes()).await;
+        t.until_runs(&sleeps, true).await;
+        drop(client);
+        t.until_runs(&sleeps, false).await;
+        assert_eq!(other.one("SELECT 7").await, "7");
+        let mut client = t.client().await;
+        client.send(Command::Query, kill.as_bytes()).await;
+        t.until_runs(&sleeps, true).await;
+        other.query(&format!("KILL {}", client.id)).await.expect_ok();
+        assert!(hears_nothing(&mut client).await);
+        t.until_runs(&sleeps, false).await;
+        assert_eq!(other.one("SELECT 7").await, "7");
+    }
+);
