@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 
+use super::eras::Falling;
 use super::kill::Thread;
 use super::query::append_command;
-use super::{Calm, Loan, NamesThere, Prepared, QueryError, Role};
+use super::{Loan, NamesThere, Prepared, QueryError, Role};
 use crate::net::{Buffer, Stream};
 use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
@@ -46,8 +47,8 @@ pub struct Backend {
     pub era: u64,
     /// A global variable may have been changed while it was opened or reset: its defaults may be those of the next era.
     pub unsure: bool,
-    /// Something was given its default in the turn at hand, which began at this moment.
-    pub(super) defaulted: Option<Calm>,
+    /// Something is given its default in the turn at hand.
+    pub(super) falling: Option<Falling>,
     /// Transactions are not tracked: see [`Backend::set_quiet`].
     pub(super) quiet: bool,
     /// The role that is active on it.
@@ -87,6 +88,11 @@ impl Served {
 }
 
 impl Backend {
+    /// The turn is over in which something was given its default.
+    pub fn defaults_given(&mut self) {
+        self.falling = None;
+    }
+
     /// Does it speak CLIENT_DEPRECATE_EOF?
     #[must_use]
     pub fn deprecates_eof(&self) -> bool {

@@ -35,6 +35,8 @@ use crate::session::{BackendState, Interner, StateSpec};
 /// The largest packet of a login, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
 
+/// How long a change of a global variable waits for turns in which variables get their default.
+const LANDING: Duration = Duration::from_secs(1);
 /// utf8mb4_general_ci: known to every server that we can talk to. What it becomes is read back after the login.
 const LOGIN_COLLATION: u8 = 45;
 
@@ -50,7 +52,7 @@ pub struct Connector {
     init_sql: Arc<[String]>,
     threads: Arc<Threads>,
     facts: ArcSwapOption<ServerFacts>,
-    eras: Eras,
+    eras: Arc<Eras>,
     /// Whether there is a query cache, and in which era.
     pub(super) query_cache: QueryCache,
     defaults: Defaults,
@@ -101,7 +103,7 @@ impl Connector {
             init_sql: settings.init_sql.iter().flatten().cloned().collect(),
             threads: Arc::default(),
             facts: ArcSwapOption::empty(),
-            eras: Eras::default(),
+            eras: Arc::default(),
             query_cache: QueryCache::default(),
             defaults: Defaults::default(),
             interner,
@@ -140,6 +142,17 @@ impl Connector {
     /// A statement is sent that may change a global variable; to be dropped when it is answered.
     pub fn changing(&self) -> Changing<'_> {
         self.eras.change()
+    }
+
+    /// Is a global variable being changed?
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.eras.calm().is_none()
+    }
+
+    /// Waits until no global variable is being changed.
+    pub async fn calmed(&self) {
+        self.eras.calmed().await;
     }
 
     /// Does this thread of the server work for us?
@@ -215,17 +228,19 @@ impl Connector {
         changed
     }
 
-    /// In the turn that begins now something is given its default on this backend.
-    pub fn defaults_begin(&self, backend: &mut Backend) {
-        backend.defaulted = self.eras.calm();
-        backend.unsure |= backend.defaulted.is_none();
+    /// In the turn that begins now something is given its default on this backend. False while a global variable is being
+    /// changed: it could be the default of before or after.
+    #[must_use]
+    pub fn defaults_begin(&self, backend: &mut Backend) -> bool {
+        backend.falling = self.eras.fall();
+        backend.falling.is_some()
     }
 
-    /// The turn is over: is that default of the backend's own era for sure?
-    pub fn defaults_end(&self, backend: &mut Backend) {
-        if let Some(calm) = backend.defaulted.take() {
-            backend.unsure |= self.eras.changed_since(Some(calm));
-        }
+    /// A global variable is about to be changed in a turn on this backend: waits for those turns on others that give
+    /// something its default, so that it is the default of before; but not for long.
+    pub async fn defaults_settle(&self, backend: &Backend) {
+        let own = u64::from(backend.falling.is_some());
+        let _ = timeout(LANDING, self.eras.landed(own)).await;
     }
 
     /// [`Backend::reset`]
@@ -308,7 +323,7 @@ impl Connector {
             prepared: Prepared::new(self.prepared_statements, Arc::clone(&self.metrics)),
             era: class.era,
             unsure: false,
-            defaulted: None,
+            falling: None,
             quiet: false,
         };
         self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;

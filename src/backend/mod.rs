@@ -30,7 +30,7 @@ pub use class::Class;
 pub use connection::{Backend, Served};
 pub use connector::Connector;
 pub use defaults::Defaults;
-pub use eras::{Calm, Changing};
+pub use eras::Changing;
 pub use error::OpenError;
 pub use facts::{Collation, ServerFacts, Settings};
 pub use globals::{GlobalChanges, Globals, GlobalsWatch};

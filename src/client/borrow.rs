@@ -76,23 +76,11 @@ impl Client {
                     }
                 }
             }
-            let held = self.session.held();
-            note_erased(&mut lease, &held);
-            let mut way = plan(&lease.state, &held);
-            if way != Plan::Nothing && !self.door.is_current(&lease) && {
-                way == Plan::Unreachable || falls_back(&lease.state.state, &held.state)
-            } {
-                // What a default is, this connection could only learn from the present.
+            let Some(way) = self.way(&mut lease).await else {
                 opened_now = true;
                 lease.discard(CloseReason::Stale);
                 continue;
-            }
-            if way == Plan::Unreachable && Box::pin(self.leave_schema(&mut lease)).await {
-                way = plan(&lease.state, &held);
-            }
-            if matches!(way, Plan::Restore(_)) && falls_back(&lease.state.state, &held.state) {
-                self.door.connector.defaults_begin(&mut lease);
-            }
+            };
             match way {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => {
@@ -108,6 +96,23 @@ impl Client {
             }
         }
         Err(self.answer_fault(&Fault::NoPlainBackend).await)
+    }
+
+    /// How this backend comes to the session's state. None: it does not, since what a default is, it could only learn from
+    /// the present.
+    async fn way(&mut self, lease: &mut Lease<Server>) -> Option<Plan> {
+        let held = self.session.held();
+        note_erased(lease, &held);
+        let mut way = plan(&lease.state, &held);
+        let falls = falls_back(&lease.state.state, &held.state);
+        if way != Plan::Nothing && !self.door.is_current(lease) && (way == Plan::Unreachable || falls) {
+            return None;
+        }
+        if way == Plan::Unreachable && Box::pin(self.leave_schema(lease)).await {
+            way = plan(&lease.state, &held);
+        }
+        let falls = matches!(way, Plan::Restore(_)) && falls_back(&lease.state.state, &held.state);
+        (!falls || lend::may_fall_back(&self.door, lease).await).then_some(way)
     }
 
     /// What this session left on its last backend is settled, if this one was somebody else's. None if it must take that one

@@ -15,7 +15,7 @@ use super::remember::Remembered;
 use super::routines::Routines;
 use super::schemas::Schemas;
 use super::users::Users;
-use crate::backend::{Account, Backend, Class, Connector};
+use crate::backend::{Account, Backend, Changing, Class, Connector};
 use crate::config::{Config, PoolMode};
 use crate::metrics::Metrics;
 use crate::pool::{Pool, Server};
@@ -83,6 +83,14 @@ impl Door {
     #[must_use]
     pub fn class(&self, account: Arc<Account>, capabilities: CapabilityFlags) -> Class {
         Class::new(account, capabilities, self.connector.era())
+    }
+
+    /// A statement is about to be sent on this backend that may change a global variable: once those have landed that are
+    /// given their defaults on others. Who begins that later waits until what is returned is dropped.
+    pub async fn changing(&self, backend: &Backend) -> Changing<'_> {
+        let changing = self.connector.changing();
+        self.connector.defaults_settle(backend).await;
+        changing
     }
 
     /// Does this connection keep what it has by default, whatever is done to it? If not, a reset or a `DEFAULT` would

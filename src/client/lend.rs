@@ -28,10 +28,31 @@ pub(super) fn take_now(
     }
 }
 
-/// Has this backend the defaults of its class? While a global variable is changed, that cannot be told before the change
-/// is known to have come or not.
+/// Has this backend the defaults of its class? One that was opened while a global variable was changed may have the new
+/// one already: it has not if the change has come to nothing.
 fn fits(door: &Door, backend: &Backend) -> bool {
-    !backend.unsure || door.is_current(backend)
+    !backend.unsure || (!door.connector.is_changing() && door.is_current(backend))
+}
+
+/// May variables be given their defaults on this backend in the turn that begins now? Waits while a global variable is
+/// being changed; no, if that has brought other defaults.
+pub(super) async fn may_fall_back(door: &Door, backend: &mut Backend) -> bool {
+    while !door.connector.defaults_begin(backend) {
+        let answered = tokio::time::timeout(door.settings.queue_timeout, door.connector.calmed()).await;
+        if answered.is_err() || !door.is_current(backend) {
+            return false;
+        }
+    }
+    true
+}
+
+/// As [`fits`], once the change has been answered, if it is in time.
+async fn will_fit(door: &Door, backend: &Backend) -> bool {
+    if backend.unsure {
+        let answered = tokio::time::timeout(door.settings.queue_timeout, door.connector.calmed()).await;
+        return answered.is_ok() && fits(door, backend);
+    }
+    true
 }
 
 /// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
@@ -46,7 +67,7 @@ pub(super) async fn take(
     loop {
         class.era = door.connector.era();
         let lease = door.pool.lease(request(door, class, owner, state, schema)).await?;
-        if !fits(door, &lease) {
+        if !will_fit(door, &lease).await {
             lease.discard(CloseReason::Stale);
         } else if let Some(lease) = settled(door, lease).await {
             return Ok(lease);
@@ -93,7 +114,8 @@ async fn settle(door: Arc<Door>, loan: Arc<Loan>, mut lease: Lease<Server>) -> O
 }
 
 /// Gives a backend back between two turns.
-pub(super) fn give_back(lease: Lease<Server>, owner: u64) {
+pub(super) fn give_back(mut lease: Lease<Server>, owner: u64) {
+    lease.defaults_given();
     let state = lease.state.state.id;
     lease.release(owner, state);
 }

@@ -26,7 +26,7 @@ impl Client {
             Followup::Ask(first) => Box::pin(self.ask(&mut lease, first)).await,
         };
         self.note_routines();
-        self.door.connector.defaults_end(&mut lease);
+        lease.defaults_given();
         if sound && self.session.rearm_trackers() {
             sound = Box::pin(lease.arm_trackers()).await.is_ok();
         }

@@ -1,6 +1,7 @@
 //! One command that a backend must answer: lease, restore, relay, observe, let go.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::execute::Serving;
@@ -135,7 +136,7 @@ impl Client {
         }
         let option = self.argument().get(..2).and_then(|it| it.try_into().ok()).map(u16::from_le_bytes);
         let mut traffic = Traffic::default();
-        let relayed = self.relay(&mut lease, task, &mut traffic).await;
+        let relayed = self.relay_in_time(&mut lease, task, &mut traffic).await;
         self.count(&traffic, started);
         let passed = match relayed {
             Ok(passed) => passed,
@@ -215,6 +216,21 @@ impl Client {
         if !shared {
             self.kept.get_or_insert("unreported");
         }
+    }
+
+    /// As [`Client::relay`], when nobody is in the way of what changes a global variable.
+    async fn relay_in_time(
+        &mut self,
+        lease: &mut Lease<Server>,
+        task: &mut Task,
+        traffic: &mut Traffic,
+    ) -> Result<Passed, Broken> {
+        if !task.effects.as_ref().is_some_and(|effects| effects.may(Flags::SET_GLOBAL)) {
+            return self.relay(lease, task, traffic).await;
+        }
+        let door = Arc::clone(&self.door);
+        let _changing = door.changing(lease).await;
+        Box::pin(self.relay(lease, task, traffic)).await
     }
 
     /// The turn's bytes, both ways.
