@@ -74,6 +74,13 @@ impl Player {
 }
 
 impl Recording {
+    /// Did MySQL fail to put another session's text, which is no text in its character set, into the list of processes?
+    pub(super) fn is_of_the_moment(&self) -> bool {
+        const CANNOT_CONVERT: u16 = 3854;
+        let last = self.packets.last().and_then(|(_, payload)| payload.get(..3));
+        last.is_some_and(|it| it[0] == 0xff && u16::from_le_bytes([it[1], it[2]]) == CANNOT_CONVERT)
+    }
+
     /// The packets that are not the same, for people.
     pub(super) fn differs_from(&self, proxied: &Self) -> String {
         let packets = self.packets.len().max(proxied.packets.len());
