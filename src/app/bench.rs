@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::task::JoinSet;
 use super::failure::Failure;
 use crate::config::Endpoint;
 use crate::load::table::{Table, bytes, grouped, micros};
-use crate::load::{Bar, Plan, Remote, Report, Snapshot, WORKER, Work, sources};
+use crate::load::{Bar, Plan, Remote, Report, Snapshot, Work, sources};
 
 /// Open files that a process of the load generator needs beside its clients.
 const RESERVE: u64 = 64;
@@ -137,7 +136,8 @@ pub(super) async fn run(bench: Bench, open_files: u64) -> Result<(), Failure> {
     let ticking = tokio::spawn(Arc::clone(&shown).tick());
     let remotes = all(parts.into_iter().enumerate().map(|(n, part)| {
         let shown = Arc::clone(&shown);
-        async move { Remote::connect(worker()?, part, |snapshot| shown.note(n, snapshot)).await.map_err(refused) }
+        let program = Remote::this_program().map_err(|error| Failure::Internal(error.to_string()));
+        async move { Remote::connect(program?, part, |snapshot| shown.note(n, snapshot)).await.map_err(refused) }
     }))
     .await?;
     let reports = all(remotes.into_iter().enumerate().map(|(n, remote)| {
@@ -181,13 +181,6 @@ fn refused(error: crate::load::RemoteError) -> Failure {
         crate::load::RemoteError::Refused(reason) => Failure::Usage(reason),
         error => Failure::Internal(error.to_string()),
     }
-}
-
-/// This program again, as the load generator.
-fn worker() -> Result<Command, Failure> {
-    let mut command = Command::new(std::env::current_exe().map_err(|error| Failure::Internal(error.to_string()))?);
-    command.arg(WORKER);
-    Ok(command)
 }
 
 /// The progress of all processes together.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::places::Place;
 use super::reply::Fault;
-use super::schemas::SchemaSlot;
-use super::users::UserSlot;
 use super::{Door, lend, opening, packets, reply};
 use crate::backend::{Account, QueryError, ServerFacts};
 use crate::metrics::{CloseReason, LoginResult};
@@ -42,7 +41,7 @@ pub(super) struct Guest {
     /// And in which era of the server's global variables.
     pub(super) era: u64,
     /// Its place among the user's clients.
-    _slots: (UserSlot, SchemaSlot),
+    _places: (Place, Place),
 }
 
 /// A client that may not.
@@ -266,11 +265,11 @@ async fn admit(
     verified: bool,
 ) -> Result<Guest, (Fault, LoginResult)> {
     let door = threshold.door;
-    let slot = door.users.enter(&request.user).map_err(|limit| {
+    let user_place = door.users.enter(&request.user).map_err(|limit| {
         door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
         (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
     })?;
-    let schema_slot = door.schemas.enter(request.schema.as_deref()).map_err(|value| {
+    let schema_place = door.schemas.enter(request.schema.as_deref()).map_err(|value| {
         door.metrics.client.refusals.get(crate::metrics::Limit::SchemaMaxClients).inc();
         (Fault::TooManyClients { limit: "limits.schemas.max_clients", value }, LoginResult::Denied)
     })?;
@@ -313,7 +312,7 @@ async fn admit(
         salt: threshold.salt,
         start,
         era: class.era,
-        _slots: (slot, schema_slot),
+        _places: (user_place, schema_place),
     })
 }
 

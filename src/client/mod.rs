@@ -18,6 +18,7 @@ mod login;
 mod named;
 mod opening;
 mod packets;
+mod places;
 mod prepare;
 mod recall;
 pub mod registry;

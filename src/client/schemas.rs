@@ -1,9 +1,8 @@
 //! Schemas with limits of their own: `[[limits.schemas]]`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::places::{Place, Places};
 use crate::config::SchemaLimits;
 use crate::pool::SchemaId;
 
@@ -11,8 +10,8 @@ use crate::pool::SchemaId;
 #[derive(Debug, Default)]
 pub struct Schemas {
     by_name: HashMap<Box<[u8]>, SchemaId>,
-    /// By [`SchemaId`]: how many clients it may have, and how many there are.
-    clients: Vec<(usize, Arc<AtomicUsize>)>,
+    /// By [`SchemaId`].
+    places: Vec<Places>,
 }
 
 impl Schemas {
@@ -21,8 +20,8 @@ impl Schemas {
     pub fn new(limits: &[SchemaLimits]) -> Self {
         let numbered = limits.iter().zip(0..=u16::MAX);
         let by_name = numbered.map(|(limits, n)| (limits.name.as_bytes().into(), SchemaId(n)));
-        let most = |limits: &SchemaLimits| if limits.max_clients == 0 { usize::MAX } else { limits.max_clients };
-        Self { by_name: by_name.collect(), clients: limits.iter().map(|it| (most(it), Arc::default())).collect() }
+        let places = limits.iter().map(|limits| Places::new(limits.max_clients));
+        Self { by_name: by_name.collect(), places: places.collect() }
     }
 
     /// A schema that is limited. (Without any, this costs nothing.)
@@ -31,31 +30,13 @@ impl Schemas {
         if self.by_name.is_empty() { None } else { self.by_name.get(name).copied() }
     }
 
-    /// Counts one more client that logs in to this schema, until the slot is dropped.
+    /// Counts one more client that logs in to this schema, until the place is dropped.
     ///
     /// # Errors
     /// The schema's `max_clients`, if it has as many.
-    pub fn enter(&self, name: Option<&[u8]>) -> Result<SchemaSlot, usize> {
-        let found = name.and_then(|name| self.find(name)).and_then(|id| self.clients.get(usize::from(id.0)));
-        let Some((most, clients)) = found else { return Ok(SchemaSlot(None)) };
-        let one_more = |clients| if clients < *most { Some(clients + 1) } else { None };
-        match clients.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
-            Ok(_) => Ok(SchemaSlot(Some(Arc::clone(clients)))),
-            Err(_) => Err(*most),
-        }
-    }
-}
-
-/// The right of one client to be in a schema.
-#[derive(Debug)]
-#[must_use = "dropping it gives the place away"]
-pub struct SchemaSlot(Option<Arc<AtomicUsize>>);
-
-impl Drop for SchemaSlot {
-    fn drop(&mut self) {
-        if let Some(clients) = &self.0 {
-            clients.fetch_sub(1, Ordering::Relaxed);
-        }
+    pub fn enter(&self, name: Option<&[u8]>) -> Result<Place, usize> {
+        let found = name.and_then(|name| self.find(name)).and_then(|id| self.places.get(usize::from(id.0)));
+        found.map_or_else(|| Ok(Place::unlimited()), Places::take)
     }
 }
 

@@ -4,13 +4,13 @@
 //! remembered for a while, at most so many, oldest out; memory is zeroised when an entry goes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use thiserror::Error;
 
+use super::places::{Place, Places};
 use crate::backend::{Account, AccountIds, Party};
 use crate::config;
 use crate::protocol::auth::Secret;
@@ -33,8 +33,7 @@ struct Listed {
     password: Secret,
     party: Party,
     backend_user: Option<String>,
-    max_clients: usize,
-    clients: Arc<AtomicUsize>,
+    places: Places,
 }
 
 impl Users {
@@ -52,8 +51,7 @@ impl Users {
                     max_waiting: user.max_waiting,
                 },
                 backend_user: user.backend_user.clone(),
-                max_clients: user.max_clients,
-                clients: Arc::default(),
+                places: Places::new(user.max_clients),
             };
             (user.name.clone(), listed)
         });
@@ -158,38 +156,14 @@ impl Users {
         self.renewed.lock().is_none_or(|renewed| began > renewed)
     }
 
-    /// Counts one more client of this user, until the slot is dropped.
+    /// Counts one more client of this user, until the place is dropped.
     ///
     /// # Errors
     /// If that would be more than the user's `max_clients`.
-    pub fn enter(&self, user: &str) -> Result<UserSlot, UserLimit> {
+    pub fn enter(&self, user: &str) -> Result<Place, UserLimit> {
         match self.listed.get(user) {
-            Some(it) => it.enter(),
-            None => Ok(UserSlot(None)),
-        }
-    }
-}
-
-impl Listed {
-    fn enter(&self) -> Result<UserSlot, UserLimit> {
-        let limit = if self.max_clients == 0 { usize::MAX } else { self.max_clients };
-        let one_more = |clients| if clients < limit { Some(clients + 1) } else { None };
-        match self.clients.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
-            Ok(_) => Ok(UserSlot(Some(Arc::clone(&self.clients)))),
-            Err(_) => Err(UserLimit { limit }),
-        }
-    }
-}
-
-/// The right of one client to be here.
-#[derive(Debug)]
-#[must_use = "dropping it gives the place away"]
-pub struct UserSlot(Option<Arc<AtomicUsize>>);
-
-impl Drop for UserSlot {
-    fn drop(&mut self) {
-        if let Some(clients) = &self.0 {
-            clients.fetch_sub(1, Ordering::Relaxed);
+            Some(it) => it.places.take().map_err(|limit| UserLimit { limit }),
+            None => Ok(Place::unlimited()),
         }
     }
 }
@@ -492,7 +466,7 @@ mod tests {
         assert!(users.enter("app").is_err());
         let many: Vec<_> = (0..1000).map(|_| users.enter("web").unwrap()).collect();
         drop((two, three, many));
-        assert!(users.listed.values().all(|it| it.clients.load(Ordering::Relaxed) == 0), "all places are free again");
+        assert!(users.listed.values().all(|it| it.places.are_free()), "all places are free again");
         assert!(users.enter("unlisted").is_ok());
     }
 

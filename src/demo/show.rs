@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::process::Command;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -11,7 +10,7 @@ use super::console::Console;
 use super::server::Server;
 use super::{DemoError, host};
 use crate::load::table::{Table, bytes, grouped, micros};
-use crate::load::{Plan, Remote, Report, Snapshot, WORKER, Work, first_row};
+use crate::load::{Plan, Remote, Report, Snapshot, Work, first_row};
 use crate::metrics::{BackendState, Labelled, Metrics};
 
 /// The mean pause of a client between two statements: most connections of an application idle most of the time.
@@ -111,7 +110,7 @@ async fn through_proxy(
         bar.show(snapshot);
     };
     let statement = server.statement();
-    let remote = Remote::connect(worker()?, plan, progress).await?;
+    let remote = Remote::connect(Remote::this_program().map_err(DemoError::Worker)?, plan, progress).await?;
     sleep(SETTLE).await;
     let clients = remote.connected();
     let grown = before.zip(host::resident().ok()).map(|(before, after)| Grown { before, after, clients });
@@ -138,7 +137,7 @@ async fn directly(server: &Server, plan: Plan, console: &Console) -> Result<(Col
     console.line(format!("The same directly, with {} clients ...", grouped(direct as u64)));
     let bar = console.bar(plan.clients, plan.duration);
     let progress = |snapshot: &Snapshot| bar.show(snapshot);
-    let remote = Remote::connect(worker()?, plan, progress).await?;
+    let remote = Remote::connect(Remote::this_program().map_err(DemoError::Worker)?, plan, progress).await?;
     sleep(SETTLE).await;
     let server_bytes = server.resident();
     let report = remote.drive(progress).await?;
@@ -157,13 +156,6 @@ async fn directly(server: &Server, plan: Plan, console: &Console) -> Result<(Col
         ),
     };
     Ok((Column { report, connections, server_bytes }, explanation))
-}
-
-/// This program again, as the load generator.
-fn worker() -> Result<Command, DemoError> {
-    let mut command = Command::new(std::env::current_exe().map_err(DemoError::Worker)?);
-    command.arg(WORKER);
-    Ok(command)
 }
 
 /// Connections to the server now, in whatever state.

@@ -66,6 +66,16 @@ enum Answer {
 }
 
 impl Remote {
+    /// This program again, as the load generator.
+    ///
+    /// # Errors
+    /// If the system does not know where it is.
+    pub fn this_program() -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(WORKER);
+        Ok(command)
+    }
+
     /// Starts `command`, which must end up in [`worker`], and has it connect the clients of `plan`.
     ///
     /// # Errors

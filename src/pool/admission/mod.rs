@@ -267,8 +267,7 @@ impl<K: Clone + Eq + Hash> Admission<K> {
         let Limits { max_running, stall_limit, oversubscribe, max_connections: most, .. } = limits;
         let mut quotas = Quotas::default();
         let mut quota = |schema: &SchemaLimits| {
-            let limit = |limit| if limit == 0 { usize::MAX } else { limit };
-            let allowed = Allowance { connections: limit(schema.max_connections), waiting: limit(schema.max_waiting) };
+            let allowed = Allowance::configured(schema.max_connections, schema.max_waiting);
             (allowed != Allowance::ALL).then(|| quotas.add(allowed))
         };
         Self {

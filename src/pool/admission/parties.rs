@@ -59,8 +59,7 @@ impl Parties {
             self.entries[id.0].classes.push(class);
             return id;
         }
-        let limit = |limit| if limit == 0 { usize::MAX } else { limit };
-        let allowed = Allowance { connections: limit(party.max_connections), waiting: limit(party.max_waiting) };
+        let allowed = Allowance::configured(party.max_connections, party.max_waiting);
         let entry = Entry {
             party: party.clone(),
             weight: u128::from(party.weight.max(1)),

@@ -28,6 +28,12 @@ pub(super) struct Allowance {
 impl Allowance {
     /// Nothing is limited.
     pub(super) const ALL: Self = Self { connections: usize::MAX, waiting: usize::MAX };
+
+    /// As configured, where zero is no limit.
+    pub(super) fn configured(connections: usize, waiting: usize) -> Self {
+        let limit = |limit| if limit == 0 { usize::MAX } else { limit };
+        Self { connections: limit(connections), waiting: limit(waiting) }
+    }
 }
 
 #[derive(Debug)]
