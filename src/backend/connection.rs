@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 
+use super::dial::Held;
 use super::eras::Falling;
 use super::kill::Thread;
 use super::query::append_command;
@@ -21,6 +22,8 @@ use crate::session::BackendState;
 pub struct Backend {
     /// The socket.
     pub stream: Stream,
+    /// The local port that it comes from: free when the socket is closed, and not before.
+    pub(super) _from: Held,
     /// What was read and not yet dealt with; empty between turns.
     pub buffer: Buffer,
     /// How long the server may take to answer a statement of our own.

@@ -1,9 +1,8 @@
-//! Dialing: from an address to a logged-in connection with its trackers on. The only place that connects.
+//! From an address to a logged-in connection with its trackers on.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
+use super::dial::{Dialed, Dialer};
 use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings, version_number};
 use super::kill::Threads;
@@ -25,7 +25,7 @@ use super::{
 use crate::config::{self, BackendTlsMode, Endpoint};
 use crate::metrics::{Metrics, OpenResult};
 use crate::net::tls::{self, TlsError};
-use crate::net::{Buffer, Stream, tcp};
+use crate::net::{Buffer, Stream};
 use crate::protocol::capability::{BACKEND_ALWAYS, CapabilityFlags};
 use crate::protocol::frame::{HEADER, Header};
 use crate::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
@@ -44,7 +44,7 @@ const LOGIN_COLLATION: u8 = 45;
 pub struct Connector {
     endpoint: Endpoint,
     connect_timeout: Duration,
-    keepalive: Duration,
+    dialer: Dialer,
     buffer: usize,
     prepared_statements: usize,
     tls: Option<(TlsConnector, ServerName<'static>)>,
@@ -93,9 +93,9 @@ impl Connector {
             }
         };
         Ok(Self {
+            dialer: Dialer::new(endpoint.clone(), settings, Arc::clone(&metrics)),
             endpoint,
             connect_timeout: settings.connect_timeout,
-            keepalive: settings.keepalive,
             buffer,
             prepared_statements,
             tls,
@@ -166,6 +166,12 @@ impl Connector {
         self.eras.end();
     }
 
+    /// In which words there was no local port lately to connect from, if there was none.
+    #[must_use]
+    pub fn shortage(&self) -> Option<String> {
+        self.dialer.shortage()
+    }
+
     /// Where the server is.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
@@ -178,7 +184,8 @@ impl Connector {
     /// As [`Connector::open`].
     pub async fn probe(&self) -> Result<(), OpenError> {
         let greeted = async {
-            let mut stream = self.dial().await?;
+            let Dialed { stream, held: _held } = self.dialer.dial().await?;
+            let mut stream = Stream::Tcp(stream);
             let mut payload = Vec::new();
             read_packet(&mut stream, &mut payload).await?;
             let greeting = ServerGreeting::parse(&payload).map_err(login_error)?;
@@ -254,32 +261,12 @@ impl Connector {
         reset
     }
 
-    async fn dial(&self) -> Result<Stream, OpenError> {
-        let refused = |error: io::Error| {
-            let kind = match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => OpenResult::Addresses,
-                _ => OpenResult::Refused,
-            };
-            OpenError::ours(kind, format!("{}: {error}", self.endpoint))
-        };
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((self.endpoint.host.as_str(), self.endpoint.port))
-            .await
-            .map_err(refused)?
-            .collect();
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addresses {
-            match tcp::connect(address, self.keepalive).await {
-                Ok(stream) => return Ok(Stream::Tcp(stream)),
-                Err(error) => last = error,
-            }
-        }
-        Err(refused(last))
-    }
-
     async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
         let calm = self.eras.calm();
         let late = self.era() != class.era;
-        let mut stream = self.dial().await?;
+        let dialed = self.dialer.dial().await?;
+        let from = dialed.held;
+        let mut stream = Stream::Tcp(dialed.stream);
         let capabilities = BACKEND_ALWAYS | class.flags();
         let mut conversation = ClientSide::new(login_spec(&class.account, capabilities, self.tls_wish));
         let (mut payload, mut out) = (Vec::new(), BytesMut::new());
@@ -308,6 +295,7 @@ impl Connector {
             .ok_or_else(|| OpenError::ours(OpenResult::Protocol, "the server accepted a login without greeting"))?;
         let mut backend = Backend {
             stream,
+            _from: from,
             buffer: Buffer::new(self.buffer),
             patience: self.connect_timeout,
             thread_id: greeting.connection_id,

@@ -10,6 +10,7 @@ mod class;
 mod connection;
 mod connector;
 mod defaults;
+mod dial;
 mod eras;
 mod error;
 mod facts;
@@ -24,6 +25,7 @@ mod query;
 mod query_cache;
 mod restore;
 mod role;
+mod source;
 
 pub use account::{Account, AccountIds, Party};
 pub use class::Class;

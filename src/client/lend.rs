@@ -125,6 +125,9 @@ pub(super) fn fault(door: &Door, unlent: &Unlent) -> Fault {
     match unlent {
         LeaseError::QueueTimeout { waited, limit } => {
             door.metrics.client.refusals.get(Limit::QueueTimeout).inc();
+            if let Some(reason) = door.connector.shortage() {
+                return Fault::NoPorts { reason };
+            }
             Fault::QueueTimeout {
                 waited_ms: waited.as_millis(),
                 limit_ms: limit.as_millis(),
@@ -151,6 +154,7 @@ pub(super) fn fault_of(error: &OpenError) -> Fault {
         OpenResult::Full | OpenResult::Denied => {
             Fault::Server { code: error.code, state: error.state, message: error.message.clone() }
         }
+        OpenResult::Addresses => Fault::NoPorts { reason: error.message.clone() },
         _ => Fault::Unreachable { reason: error.message.clone() },
     }
 }

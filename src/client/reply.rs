@@ -75,6 +75,12 @@ pub enum Fault {
         /// `pool.max_connections`
         pool: usize,
     },
+    /// No local port to connect from.
+    #[error("Too many connections: {reason}")]
+    NoPorts {
+        /// What the connector says.
+        reason: String,
+    },
     /// As many wait as may: `scheduler.max_waiting` and kin.
     #[error("Too many connections: {limit} commands wait for a backend connection already ({setting})")]
     QueueFull {
@@ -194,7 +200,9 @@ impl Fault {
     #[must_use]
     pub fn code(&self) -> (u16, [u8; 5]) {
         match self {
-            Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } => (1040, *b"08004"),
+            Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } | Self::NoPorts { .. } => {
+                (1040, *b"08004")
+            }
             Self::Denied { .. } => (1045, *b"28000"),
             Self::Charset { .. } => (1231, *b"42000"),
             Self::HandshakeTimeout { .. } => (1159, *b"08S01"),

@@ -1,5 +1,6 @@
 //! What no option can know by itself: values that contradict each other, files that are not there.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::draft::Draft;
 use super::mistake::Place;
 use super::options::{SCHEMAS, USERS, WrittenSchema};
-use super::settings::{AuthMode, BackendTlsMode, Listen, MaxRunning, SchemaLimits, User};
+use super::outgoing::MOST_ADDRESSES;
+use super::settings::{AuthMode, BackendTlsMode, Listen, MaxRunning, SchemaLimits, SourceAddresses, User};
 use super::shape::quoted;
 use super::users;
 
@@ -16,6 +18,7 @@ pub(super) fn everything(draft: &mut Draft, environment: &[(String, String)]) {
     warn_of_readable_passwords(draft);
     finish_auth(draft, environment);
     check_addresses(draft);
+    check_sources(draft);
     finish_schemas(draft);
     check_pool(draft);
     check_scheduler(draft);
@@ -84,6 +87,29 @@ fn check_addresses(draft: &mut Draft) {
         let message =
             format!("{} is in server.listen too: the page needs a port of its own", quoted(&page.to_string()));
         draft.contradiction(&["metrics.listen"], message);
+    }
+}
+
+fn check_sources(draft: &mut Draft) {
+    let backend = &draft.config.backend;
+    let Some(sources) = &backend.source_addresses else {
+        if backend.source_ports.is_some() && draft.sound(&["backend.source_addresses"]) {
+            let message = "is of no use without backend.source_addresses: the system picks both or neither";
+            draft.contradiction(&["backend.source_ports"], message);
+        }
+        return;
+    };
+    let (mut seen, mut doubled) = (HashSet::new(), None);
+    for address in sources.iter().flat_map(SourceAddresses::iter) {
+        if !seen.insert(address) {
+            doubled = doubled.or(Some(address));
+        }
+    }
+    if let Some(doubled) = doubled {
+        draft.contradiction(&["backend.source_addresses"], format!("{doubled} is listed twice"));
+    } else if seen.len() > MOST_ADDRESSES {
+        let message = format!("at most {MOST_ADDRESSES} addresses together; found {}", seen.len());
+        draft.contradiction(&["backend.source_addresses"], message);
     }
 }
 

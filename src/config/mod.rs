@@ -1,7 +1,7 @@
 //! From a file, flags and the environment to checked settings. Knows no other room.
 //!
 //! [`load`] is the way in. Every source is walked against one table of options (`options`), whose shapes (`shape`,
-//! `unit`, `address`) read and explain values; a `draft` collects them, later sources over earlier ones; `check`
+//! `unit`, `address`, `outgoing`) read and explain values; a `draft` collects them, later sources over earlier ones; `check`
 //! compares them with each other at the end. Nothing stops at the first mistake. Tests are tables of texts.
 
 mod address;
@@ -11,6 +11,7 @@ mod file;
 mod list;
 mod mistake;
 mod options;
+mod outgoing;
 mod reference;
 mod settings;
 mod shape;

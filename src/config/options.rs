@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::address::{IpPort, ListenAddress, ServerAddress};
 use super::list::List;
+use super::outgoing::{Addresses, Ports};
 use super::settings::{AuthMode, BackendTlsMode, Config, LogFormat, MaxRunning, PoolMode, ServerTlsMode};
 use super::shape::{Fault, FilePath, Levels, Maybe, Secret, Several, Shape, Text, Whole, Word, WordOr, Written, YesNo};
 use super::unit::{Size, hours, minutes, time, time_or_never};
@@ -84,6 +85,8 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     server.tls.key: Maybe(FilePath),
     server.tls.client_ca: Maybe(FilePath),
     backend.servers: Several(ServerAddress),
+    backend.source_addresses: Maybe(Several(Addresses)),
+    backend.source_ports: Maybe(Ports),
     backend.connect_timeout: time(TENTH..=minutes(10)),
     backend.keepalive: time_or_never(SECOND..=hours(2)),
     backend.globals_interval: time_or_never(TENTH..=hours(1)),

@@ -1,7 +1,7 @@
 //! Settings as meant: checked, with units applied. What the other rooms receive.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,11 +100,35 @@ pub struct Endpoint {
     pub port: u16,
 }
 
+/// Local addresses, from the first to the last; never more than a thousand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceAddresses {
+    /// The first.
+    pub first: IpAddr,
+    /// The last, of the same family and not before the first.
+    pub last: IpAddr,
+}
+
+/// Local ports, from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    /// The first.
+    pub first: u16,
+    /// The last, not before the first.
+    pub last: u16,
+}
+
 /// `[backend]`
 #[derive(Clone, Debug)]
 pub struct Backend {
     /// The servers; exactly one for now. Default `127.0.0.1:3306`.
     pub servers: Vec<Endpoint>,
+    /// Where connections come from: addresses of this host, each at most once, 1,024 at most. Default none: the system picks
+    /// address and port.
+    pub source_addresses: Option<Vec<SourceAddresses>>,
+    /// Which ports of these addresses are used. Default none: those of net.ipv4.ip_local_port_range, without
+    /// net.ipv4.ip_local_reserved_ports.
+    pub source_ports: Option<PortRange>,
     /// Time to connect, negotiate TLS and log in, together. Default 10 s.
     pub connect_timeout: Duration,
     /// TCP keep-alive: idle time before the first probe. Default 60 s; zero switches it off.
@@ -363,6 +387,8 @@ impl Default for Backend {
     fn default() -> Self {
         Self {
             servers: vec![Endpoint { host: "127.0.0.1".into(), port: 3306 }],
+            source_addresses: None,
+            source_ports: None,
             connect_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(60),
             globals_interval: Duration::from_secs(5),

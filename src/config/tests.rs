@@ -236,6 +236,20 @@ fn contradictions() {
             "server.listen = '[::]:1'\nmetrics.listen = '[::]:1'",
             "2:9: metrics.listen: \"[::]:1\" is in server.listen too",
         ),
+        ("backend.source_ports = '20000-29999'", "backend.source_ports: is of no use without backend.source_addresses"),
+        (
+            "backend.source_addresses = ['10.0.0.9', '10.0.0.8/30']",
+            "backend.source_addresses: 10.0.0.9 is listed twice",
+        ),
+        (
+            "backend.source_addresses = ['10.0.0.0/22', '10.1.0.0/29']",
+            "backend.source_addresses: at most 1024 addresses together; found 1028",
+        ),
+        (
+            "backend.source_addresses = '10.0.0.8'\nbackend.source_ports = '1023-2000'",
+            "backend.source_ports: must be \"FIRST-LAST\", from 1024 to 65535; found \"1023-2000\"",
+        ),
+        ("backend.source_addresses = []", "backend.source_addresses: must name at least one"),
         ("auth.mode = 'users'", "1:6: auth.mode: \"users\" needs users"),
         (
             "auth.mode = 'passthrough'\nauth.users = [{name='a', password='b'}]",

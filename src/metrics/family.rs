@@ -79,7 +79,7 @@ pub(super) fn seconds(registry: &Registry, name: &str, help: &str) -> Histogram 
 }
 
 #[allow(clippy::expect_used, reason = "two metrics of one name are our own broken promise, seen by every test")]
-fn register<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
+pub(super) fn register<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
     let metric = made.expect("a metric's name and labels are valid");
     registry.register(Box::new(metric.clone())).expect("a metric's name is used once");
     metric

@@ -13,6 +13,7 @@ mod pool;
 mod process;
 mod relay;
 mod session;
+mod source;
 
 use prometheus::Registry;
 
@@ -24,6 +25,7 @@ pub use family::{Family, Labelled};
 pub use pool::{LeaseKind, PoolMetrics, WaitQueue};
 pub use relay::{Direction, RelayMetrics};
 pub use session::SessionMetrics;
+pub use source::{PortRefusal, SourceMetrics};
 
 /// Every metric of one proxy.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct Metrics {
     pub client: ClientMetrics,
     /// Connections to servers: dials, failures, closings.
     pub backend: BackendMetrics,
+    /// Local addresses and ports.
+    pub source: SourceMetrics,
     /// Leases and the line of those who wait for one.
     pub pool: PoolMetrics,
     /// Turns, bytes and errors.
@@ -54,6 +58,7 @@ impl Metrics {
         Self {
             client: ClientMetrics::new(&registry),
             backend: BackendMetrics::new(&registry),
+            source: SourceMetrics::new(&registry),
             pool: PoolMetrics::new(&registry),
             relay: RelayMetrics::new(&registry),
             session: SessionMetrics::new(&registry),

@@ -3,6 +3,7 @@
 //! Knows what a byte stream is and nothing of what the bytes mean. Tested over loopback on port 0.
 
 pub mod buffer;
+pub mod host;
 pub mod stream;
 pub mod tcp;
 pub mod tls;

@@ -1,10 +1,11 @@
 //! Every socket option of the proxy, and the listening sockets.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// A socket that listens on `address`.
@@ -30,18 +31,50 @@ pub fn configure_client(stream: &TcpStream) -> io::Result<()> {
     keepalive(stream, Duration::from_secs(120))
 }
 
-/// Connects to a server with the options that a backend connection has.
+/// A connection that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The local address or port cannot be had.
+    #[error("{0}")]
+    Bind(io::Error),
+    /// The server does not answer, or the system finds no way to ask.
+    #[error("{0}")]
+    Connect(io::Error),
+}
+
+/// Connects to a server with the options that a backend connection has, `from` an address and port of this host if they are given.
+///
+/// Such a port is shared (SO_REUSEADDR): with connections to other servers, with those from other addresses, and with what
+/// closed connections leave behind. Whether there is one like it already shows at connect.
 ///
 /// # Errors
 /// What the kernel says: refused, unreachable, no source port left.
-pub async fn connect(address: SocketAddr, keepalive_after: Duration) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_nodelay(true)?;
-    let stream = socket.connect(address).await?;
+pub async fn connect(
+    address: SocketAddr,
+    from: Option<SocketAddr>,
+    keepalive_after: Duration,
+) -> Result<TcpStream, ConnectError> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let socket = socket.map_err(ConnectError::Connect)?;
+    socket.set_nodelay(true).map_err(ConnectError::Connect)?;
+    if let Some(from) = from {
+        socket.set_reuseaddr(true).and_then(|()| socket.bind(from)).map_err(ConnectError::Bind)?;
+    }
+    let stream = socket.connect(address).await.map_err(ConnectError::Connect)?;
     if !keepalive_after.is_zero() {
-        keepalive(&stream, keepalive_after)?;
+        keepalive(&stream, keepalive_after).map_err(ConnectError::Connect)?;
     }
     Ok(stream)
+}
+
+/// Can connections come from this address? Takes no port.
+///
+/// # Errors
+/// What the kernel says: that this host does not have it, most likely.
+pub fn try_source(address: IpAddr) -> io::Result<()> {
+    let socket = Socket::new(if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }, Type::STREAM, None)?;
+    setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
+    socket.bind(&SocketAddr::new(address, 0).into())
 }
 
 fn keepalive(stream: &TcpStream, after: Duration) -> io::Result<()> {

@@ -66,9 +66,9 @@ const SOCKET_OPTIONS: &[&str] = &[
 /// Ways to open a connection: the last two segments of a path.
 const DIALS: &[&[&str]] =
     &[&["tcp", "connect"], &["TcpStream", "connect"], &["TcpStream", "connect_timeout"], &["UnixStream", "connect"]];
-/// Who may: the connector by the function of net/; the load generator, which plays the clients; the demo, which asks
+/// Who may: backend/dial by the function of net/; the load generator, which plays the clients; the demo, which asks
 /// whether its servers are up; the listener of a Unix socket, which asks whether the file is somebody's.
-const DIALERS: &[&str] = &["src/backend/connector.rs", "src/net/", "src/load/", "src/demo/", "src/app/proxy.rs"];
+const DIALERS: &[&str] = &["src/backend/dial.rs", "src/net/", "src/load/", "src/demo/", "src/app/proxy.rs"];
 
 /// Rooms that are imported against the table.
 pub(crate) fn imports(source: &Source) -> Vec<String> {
@@ -106,7 +106,7 @@ pub(crate) fn purity(source: &Source) -> Vec<String> {
     complain(source, source.paths.iter().filter(impure), "is of no pure room")
 }
 
-/// Socket options outside of net/, the embedded server outside of demo/, dialing outside of the connector.
+/// Socket options outside of net/, the embedded server outside of demo/, dialing outside of backend/dial.
 pub(crate) fn outlets(source: &Source) -> Vec<String> {
     let mut broken = Vec::new();
     let starts_with = |first: &'static str| source.paths.iter().filter(move |path| path.segments[0] == first);
@@ -124,7 +124,7 @@ pub(crate) fn outlets(source: &Source) -> Vec<String> {
                 && (DIALS.iter().any(|dial| ends_with(&path.segments, dial))
                     || path.segments.iter().any(|segment| segment == "TcpSocket"))
         };
-        broken.extend(complain(source, source.paths.iter().filter(dials), "dials, which is the connector's to do"));
+        broken.extend(complain(source, source.paths.iter().filter(dials), "dials, which is backend/dial's to do"));
     }
     broken
 }
@@ -269,8 +269,8 @@ mod tests {
             ("use socket2::Socket;", "src/client/listener.rs", "src/net/tcp.rs"),
             ("fn f() { s.set_nodelay(true); }", "src/load/client.rs", "src/net/tcp.rs"),
             ("use opensrv_mysql::X;", "src/app/proxy.rs", "src/demo/embedded/mod.rs"),
-            ("fn f() { tcp::connect(a); }", "src/pool/shell.rs", "src/backend/connector.rs"),
-            ("fn f() { crate::net::tcp::connect(a); }", "src/backend/query.rs", "src/backend/connector.rs"),
+            ("fn f() { tcp::connect(a); }", "src/pool/shell.rs", "src/backend/dial.rs"),
+            ("fn f() { crate::net::tcp::connect(a); }", "src/backend/query.rs", "src/backend/dial.rs"),
             ("fn f() { tokio::net::TcpStream::connect(a); }", "src/client/serve.rs", "src/net/tcp.rs"),
             ("use tokio::net::{TcpSocket, TcpStream};", "src/client/serve.rs", "src/load/client.rs"),
         ] {
