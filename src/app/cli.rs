@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::bench::{self, Bench};
 use super::failure::Failure;
-use super::{logging, runtime};
+use super::{logging, runtime, sources};
 use crate::config::{self, Config, Sources};
 use crate::metrics::build;
 
@@ -120,7 +120,7 @@ pub fn main() -> ExitCode {
 fn serve(settings: Settings) -> Result<(), Failure> {
     let config = config::load(&settings.sources())?;
     logging::start(&config.log);
-    for warning in &config.warnings {
+    for warning in config.warnings.iter().chain(&sources::check(&config)?) {
         tracing::warn!("{warning}");
     }
     runtime::check_open_files(&config, runtime::raise_open_files())?;
@@ -129,7 +129,7 @@ fn serve(settings: Settings) -> Result<(), Failure> {
 
 fn check(settings: Settings, print: bool) -> Result<(), Failure> {
     let config = config::load(&settings.sources())?;
-    for warning in &config.warnings {
+    for warning in config.warnings.iter().chain(&sources::check(&config)?) {
         say(io::stderr(), &format!("warning: {warning}"));
     }
     say(io::stdout(), if print { effective(&config) } else { "ok".into() }.as_str());

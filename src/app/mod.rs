@@ -7,6 +7,7 @@ mod globals;
 pub mod logging;
 mod proxy;
 pub mod runtime;
+mod sources;
 
 use crate::config::Config;
 

@@ -295,6 +295,9 @@ impl Client {
     /// that is over.
     async fn wait_for_lease(&mut self, opened_now: bool) -> Result<Taken, Next> {
         let (owner, state, schema) = (self.owner(), self.session.state().id, self.limited_schema());
+        if let Some(own) = Box::pin(self.begin_own()).await? {
+            return Ok(Taken::Leased(own));
+        }
         let is_over = opened_now && self.class.era != self.door.connector.era();
         // Where others wait there is nothing to be had at once.
         if !is_over
@@ -336,23 +339,30 @@ impl Client {
 
     /// The backend that this session keeps, with the right to run its next turn.
     pub(super) async fn resumed(&mut self, mut lease: Lease<Server>) -> Result<Lease<Server>, Next> {
+        match self.allowed(&mut lease).await {
+            Ok(()) => Ok(lease),
+            Err(next) => {
+                // Whatever comes of it, the session has its backend.
+                self.lease = Some(lease);
+                Err(next)
+            }
+        }
+    }
+
+    /// Waits for the right to run the next turn on a backend that the session has.
+    pub(super) async fn allowed(&mut self, lease: &mut Lease<Server>) -> Result<(), Next> {
         if lease.is_running() {
-            return Ok(lease);
+            return Ok(());
         }
         let limit = self.door.settings.queue_timeout;
         let resumed = {
             let mut resuming = Box::pin(lease.resume(limit));
             self.in_line(|cx| resuming.as_mut().poll(cx)).await
         };
-        if let Ok(Ok(())) = resumed {
-            return Ok(lease);
-        }
-        // Whatever comes of it, the session has its backend.
-        self.lease = Some(lease);
         match resumed {
+            Ok(Ok(())) => Ok(()),
             Ok(Err(unlent)) => Err(self.unlent(&unlent).await),
             Err(away) => Err(self.left_the_line(away).await),
-            Ok(Ok(())) => Err(ControlFlow::Continue(())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Getting a backend, paying its last user's debts, and the words when there is none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Door;
 use super::reply::Fault;
@@ -64,9 +65,21 @@ pub(super) async fn take(
     state: u64,
     schema: Option<SchemaId>,
 ) -> Result<Lease<Server>, Unlent> {
+    take_within(door, class, owner, state, schema, door.settings.queue_timeout).await
+}
+
+/// The same within this time, if that is shorter than `scheduler.queue_timeout`.
+pub(super) async fn take_within(
+    door: &Arc<Door>,
+    class: &mut Class,
+    owner: u64,
+    state: u64,
+    schema: Option<SchemaId>,
+    wait: Duration,
+) -> Result<Lease<Server>, Unlent> {
     loop {
         class.era = door.connector.era();
-        let lease = door.pool.lease(request(door, class, owner, state, schema)).await?;
+        let lease = door.pool.lease(Request { wait, ..request(door, class, owner, state, schema) }).await?;
         if !will_fit(door, &lease).await {
             lease.discard(CloseReason::Stale);
         } else if let Some(lease) = settled(door, lease).await {
@@ -127,6 +140,9 @@ pub(super) fn fault(door: &Door, unlent: &Unlent) -> Fault {
             door.metrics.client.refusals.get(Limit::QueueTimeout).inc();
             if let Some(reason) = door.connector.shortage() {
                 return Fault::NoPorts { reason };
+            }
+            if door.settings.session_mode {
+                return Fault::NoRoom { pool: door.settings.max_connections };
             }
             Fault::QueueTimeout {
                 waited_ms: waited.as_millis(),

@@ -31,7 +31,7 @@ impl Client {
         if !self.session.bears_reset() {
             self.drop_lease(CloseReason::Dirty);
         }
-        let mut kept = self.lease.take().or_else(|| self.kept_for_us());
+        let mut kept = self.lease.take().or_else(|| self.kept_for_us()).or_else(|| self.take_own());
         if let Some(stale) = kept.take_if(|lease| !self.door.is_current(lease)) {
             stale.discard(CloseReason::Stale);
         }

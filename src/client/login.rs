@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::own::{self, Own};
 use super::places::Place;
 use super::reply::Fault;
 use super::{Door, lend, opening, packets, reply};
@@ -40,6 +41,8 @@ pub(super) struct Guest {
     pub(super) start: Arc<State>,
     /// And in which era of the server's global variables.
     pub(super) era: u64,
+    /// In session mode, its backend, until it is used for the first time.
+    pub(super) own: Option<Own>,
     /// Its place among the user's clients.
     _places: (Place, Place),
 }
@@ -280,9 +283,10 @@ async fn admit(
     };
     let mut class = door.class(Arc::clone(&account), request.capabilities);
     let known = door.connector.is_sure(&account);
+    let mut held = None;
     if !verified || request.schema.is_some() || !known {
         let began = std::time::Instant::now();
-        let lease = lend::take(door, &mut class, threshold.owner, 0, None).await;
+        let lease = lend::take_within(door, &mut class, threshold.owner, 0, None, own::patience(door)).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
             account = door.users.adopt_account(&account, began);
@@ -290,7 +294,7 @@ async fn admit(
         }
         let shared = account == class.account;
         class.account = Arc::clone(&account);
-        check_schema(threshold, lease, request.schema.as_deref(), shared).await?;
+        held = check_schema(threshold, lease, request.schema.as_deref(), shared).await?;
     }
     let facts = door.connector.facts();
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
@@ -301,8 +305,14 @@ async fn admit(
     let asked =
         if threshold.fresh { request.capabilities } else { asked_again(facts.as_deref(), request.capabilities) };
     let base = base(door, facts.as_deref(), request.schema.as_deref(), request.collation, asked);
+    let keeps = threshold.fresh && opening::known(door, &class, &base, true).is_some();
+    if let Some(lease) = held.take_if(|_| !keeps) {
+        lend::give_back(lease, 0);
+    }
     let start = opening::start(door, &class, threshold.owner, base, threshold.fresh).await;
     let start = start.map_err(|error| denied(threshold, request, password, &error))?;
+    let own = own::take(door, &class, &start, held).await;
+    let own = own.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {
         user: Arc::from(request.user.as_str()),
         account,
@@ -312,6 +322,7 @@ async fn admit(
         salt: threshold.salt,
         start,
         era: class.era,
+        own,
         _places: (user_place, schema_place),
     })
 }
@@ -345,13 +356,13 @@ fn denied(
 }
 
 /// Is the schema there, and open to this account? The server words the answer (1049, 1044). `shared`: others can use the
-/// connection afterwards.
+/// connection afterwards; in session mode it stays with the client.
 async fn check_schema(
     threshold: &Threshold<'_>,
     mut lease: Lease<Server>,
     schema: Option<&[u8]>,
     shared: bool,
-) -> Result<(), (Fault, LoginResult)> {
+) -> Result<Option<Lease<Server>>, (Fault, LoginResult)> {
     let mut refused = None;
     if let Some(schema) = schema.filter(|schema| !schema.is_empty()) {
         match lease.command(Command::InitDb, schema).await {
@@ -367,13 +378,16 @@ async fn check_schema(
             Err(error) => return Err((Fault::BackendLost { reason: error.to_string() }, LoginResult::Backend)),
         }
     }
+    if shared && refused.is_none() && threshold.door.settings.session_mode {
+        return Ok(Some(lease));
+    }
     if shared {
         lend::give_back(lease, 0);
     } else {
         // It has proven the password; no client will ever have just this account.
         lease.discard(CloseReason::Displaced);
     }
-    refused.map_or(Ok(()), Err)
+    refused.map_or(Ok(None), Err)
 }
 
 /// Tells the client why it may not stay.

@@ -17,6 +17,7 @@ mod local;
 mod login;
 mod named;
 mod opening;
+mod own;
 mod packets;
 mod places;
 mod prepare;

@@ -66,14 +66,11 @@ pub(super) async fn start(
     base: Arc<State>,
     fresh: bool,
 ) -> Result<Arc<State>, Unlent> {
-    let Some(opening) = class.account.opening(door.connector.era()) else { return Ok(base) };
-    if opening.texts(fresh).next().is_none() {
-        return Ok(base);
-    }
-    let key = Key { account: class.account.id, base: base.id, fresh };
-    if let Some(start) = door.openings.get(&key, opening.as_of) {
+    if let Some(start) = known(door, class, &base, fresh) {
         return Ok(start);
     }
+    let Some(opening) = class.account.opening(door.connector.era()) else { return Ok(base) };
+    let key = Key { account: class.account.id, base: base.id, fresh };
     let mut class = class.clone();
     let mut lease = lend::take(door, &mut class, owner, base.id, None).await?;
     match Box::pin(run(door, &class, &mut lease, &base, &opening, fresh)).await {
@@ -88,6 +85,15 @@ pub(super) async fn start(
             Err(LeaseError::Open(error))
         }
     }
+}
+
+/// The same, if it is known without asking.
+pub(super) fn known(door: &Door, class: &Class, base: &Arc<State>, fresh: bool) -> Option<Arc<State>> {
+    let Some(opening) = class.account.opening(door.connector.era()) else { return Some(Arc::clone(base)) };
+    if opening.texts(fresh).next().is_none() {
+        return Some(Arc::clone(base));
+    }
+    door.openings.get(&Key { account: class.account.id, base: base.id, fresh }, opening.as_of)
 }
 
 /// Runs the statements in this state, and tells what has become of it. The backend is as good as new afterwards.

@@ -75,6 +75,15 @@ pub enum Fault {
         /// `pool.max_connections`
         pool: usize,
     },
+    /// `pool.mode` is `session`, and every connection has its client.
+    #[error(
+        "Too many connections: each client has a server connection of its own (pool.mode is \"session\"), and all {pool} \
+         are taken (pool.max_connections)"
+    )]
+    NoRoom {
+        /// `pool.max_connections`
+        pool: usize,
+    },
     /// No local port to connect from.
     #[error("Too many connections: {reason}")]
     NoPorts {
@@ -200,9 +209,11 @@ impl Fault {
     #[must_use]
     pub fn code(&self) -> (u16, [u8; 5]) {
         match self {
-            Self::TooManyClients { .. } | Self::QueueTimeout { .. } | Self::QueueFull { .. } | Self::NoPorts { .. } => {
-                (1040, *b"08004")
-            }
+            Self::TooManyClients { .. }
+            | Self::QueueTimeout { .. }
+            | Self::QueueFull { .. }
+            | Self::NoPorts { .. }
+            | Self::NoRoom { .. } => (1040, *b"08004"),
             Self::Denied { .. } => (1045, *b"28000"),
             Self::Charset { .. } => (1231, *b"42000"),
             Self::HandshakeTimeout { .. } => (1159, *b"08S01"),

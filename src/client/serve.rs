@@ -388,6 +388,7 @@ impl Client {
     /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
     pub(super) async fn forget_backend(&mut self) {
         self.loan = None;
+        self.close_own();
         if !self.session.bears_reset() {
             self.drop_lease(CloseReason::Dirty);
         }

@@ -51,6 +51,8 @@ labelled! {
         Dirty => "dirty",
         /// Its room was needed for another class.
         Displaced => "displaced",
+        /// `pool.mode` is `session`, and its client is gone.
+        ClientLeft => "client_left",
         /// Opened before something global changed.
         Stale => "stale",
         /// The proxy is shutting down.

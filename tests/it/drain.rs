@@ -1,9 +1,8 @@
-//! Draining, and a backend for each client's life.
+//! Draining.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use myriad::config::PoolMode;
 use myriad::protocol::command::Command;
 use tokio::net::TcpStream;
 
@@ -104,44 +103,3 @@ on_both!(who_waits_in_line_is_served_before_the_end, |config| config.pool.max_co
     assert_eq!(last_words(&mut waiter).await, SHUTDOWN);
     draining.await.expect("drained");
 });
-
-on_both!(
-    in_session_mode_each_client_has_a_backend_for_life,
-    |config| {
-        config.pool.mode = PoolMode::Session;
-        config.pool.max_connections = 2;
-        config.scheduler.queue_timeout = Duration::from_secs(10);
-    },
-    |t| async move {
-        let (mut first, mut second) = (t.client().await, t.client().await);
-        let own = "SELECT id FROM information_schema.processlist WHERE id = CONNECTION_ID()";
-        let ids = [first.one(own).await, second.one(own).await];
-        assert_ne!(ids[0], ids[1]);
-        t.until("myriad_pinned_clients", Some("session_mode"), 2.0).await;
-        first.query("SET @a = 1, time_zone = '+1:00'").await.expect_ok();
-        first.query("CREATE TEMPORARY TABLE own (n INT)").await.expect_ok();
-        for _ in 0..3 {
-            assert_eq!([first.one(own).await, second.one(own).await], ids);
-            assert_eq!(first.one("SELECT CONCAT(@a, @@time_zone)").await, "1+01:00");
-            assert_eq!(second.query("SELECT @a").await.rows(), [[None]]);
-        }
-        // A third one waits for one of the two to leave, and gets a backend without memories.
-        let mut third = tokio::spawn({
-            let t = Arc::clone(&t);
-            async move { t.client().await }
-        });
-        t.until("myriad_pool_waiting", None, 1.0).await;
-        assert!(tokio::time::timeout(Duration::from_millis(50), &mut third).await.is_err());
-        first.send(Command::Quit, b"").await;
-        let mut third = third.await.expect("a client");
-        assert_eq!(third.one(own).await, ids[0]);
-        assert_eq!(third.query("SELECT @a").await.rows(), [[None]]);
-        assert_eq!(third.one("SELECT @@time_zone = @@global.time_zone").await, "1");
-        third.query("SELECT * FROM own").await.expect_error(1146);
-        // A reset does not let go either.
-        third.command(Command::ResetConnection, b"").await.expect_ok();
-        assert_eq!(third.one(own).await, ids[0]);
-        t.until("myriad_pinned_clients", Some("session_mode"), 2.0).await;
-        assert_eq!(t.metric("myriad_backend_opens_total", Some("ok")), 2.0);
-    }
-);

@@ -87,14 +87,18 @@ fn a_line_pauses_after_refusals_in_a_row_and_the_others_go_on() {
     // The second pause is twice as long, until it works again.
     let mut now = start + 100 * MS;
     assert!(!refuse(&mut ledger, 0, Refusal::PairInUse, now));
-    (0..15).for_each(|_| drop(refuse(&mut ledger, 0, Refusal::PairInUse, now)));
+    for _ in 0..15 {
+        refuse(&mut ledger, 0, Refusal::PairInUse, now);
+    }
     assert!(refuse(&mut ledger, 1, Refusal::AddressNotOurs, now));
     assert!(ledger.take(server(1), now + 199 * MS).is_err());
     now += 200 * MS;
     let works = ledger.take(server(1), now).unwrap();
     ledger.connected(&works);
     ledger.give_back(works);
-    (0..16).for_each(|_| drop(refuse(&mut ledger, 0, Refusal::PairInUse, now)));
+    for _ in 0..16 {
+        refuse(&mut ledger, 0, Refusal::PairInUse, now);
+    }
     assert_eq!(ledger.take(server(1), now + 100 * MS).unwrap().source(), 0);
     for _ in 0..20 {
         now += Duration::from_secs(10);
