@@ -14,7 +14,7 @@ use crate::backend::{Class, Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
 use crate::pool::{Lease, SchemaId, Server};
 use crate::protocol::command::Command;
-use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, falls_back, plan};
+use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, UserVariables, falls_back, plan};
 use crate::sql::{Effects, Flags};
 
 /// How many backends are tried that cannot be brought out of their schema.
@@ -47,7 +47,7 @@ impl Client {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     let mut lease = self.resumed(lease).await?;
-                    let prefix = self.erasure(&lease, effects);
+                    let prefix = self.erasure(&lease, command, effects);
                     let asks = || effects.is_some_and(|it| it.may(Flags::READS_DIAGNOSTICS | Flags::EXECUTE));
                     // That is a statement, too.
                     if prefix.replies > 0 && asks() && !Box::pin(self.part_from_last(&mut lease, effects)).await {
@@ -84,6 +84,8 @@ impl Client {
             match way {
                 Plan::Nothing => return Ok((lease, Prefix::default())),
                 Plan::Restore(restore) => {
+                    // Its user variables are there from here on, whatever comes of the command.
+                    lease.served.begin(self.owner());
                     self.door.metrics.session.restores.inc();
                     let asks = effects.is_some_and(|effects| effects.plain.is_some());
                     if !asks && !restore.must_be_awaited() && self.door.proven.contains(self.session.state().id) {
@@ -151,15 +153,25 @@ impl Client {
     /// Whether the command names a user variable that this session never had, on a backend where others have been: then
     /// only a reset makes sure that it finds nothing of theirs.
     fn must_be_clean(&self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> bool {
-        if command != Command::StmtPrepare && !command.runs_statement() {
+        let may_stay = matches!(command, Command::StmtPrepare | Command::StmtSendLongData);
+        if !may_stay && !command.runs_statement() {
             return false;
         }
         let of_others = lease.state.user_variables.as_deref();
         let there = |name: &str| lease.erased.contains(name) || of_others.is_some_and(|all| all.has(name));
         // What a sequence gave last is one of these as well. (On a backend of its own it may be what a DEFAULT has drawn.)
         let draws = self.moved && effects.is_some_and(|effects| effects.may(Flags::READS_SEQUENCE));
+        // Once the session is pinned, it is too late for a reset.
+        let wants_cursor = || command == Command::StmtExecute && self.argument().get(4).is_some_and(|it| it & 1 != 0);
+        let stays = || (wants_cursor() || self.session.may_stay(command, effects)) && self.finds_any_foreign(lease);
         lease.served.others(self.owner())
-            && (draws || self.session.reads_foreign(effects) || self.session.finds_foreign(effects, there))
+            && (draws || self.session.reads_foreign(effects) || self.session.finds_foreign(effects, there) || stays())
+    }
+
+    /// Whether the backend has user variables that this session never had, or had some.
+    fn finds_any_foreign(&self, lease: &Lease<Server>) -> bool {
+        let of_others = lease.state.user_variables.as_deref().into_iter().flat_map(UserVariables::names);
+        of_others.chain(lease.erased.iter().map(|name| &**name)).any(|name| !self.session.owns(name))
     }
 
     /// A backend as good as new. None if it is lost, or the session cannot leave it as it is.
@@ -188,14 +200,22 @@ impl Client {
         Some(lease)
     }
 
-    /// What makes NULL of the user variables that this session never had, on a backend that it cannot leave for a reset.
-    /// (If code of its own ran that was not seen, they are more likely its own.)
-    fn erasure(&self, lease: &Lease<Server>, effects: Option<&Effects>) -> Prefix {
+    /// Sees to it that the command finds no user variable that this session never had, on a backend that it cannot leave
+    /// for a reset: by other words, or by a statement in front of it. (If code of its own ran that was not seen, they are
+    /// more likely its own.)
+    fn erasure(&mut self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> Prefix {
         let unseen: PinSet = [PinReason::Unexplained, PinReason::Call].into_iter().collect();
         if !lease.served.others(self.owner()) || self.session.pins().intersects(unseen) {
             return Prefix::default();
         }
-        let erasure = effects.and_then(|effects| self.session.erasure(effects));
+        let Some(effects) = effects.filter(|effects| !effects.mentions.is_empty()) else { return Prefix::default() };
+        let erasure = if command == Command::Query && self.is_whole() {
+            let (text, erasure) = self.session.without_foreign(self.text(), effects);
+            text.into_iter().for_each(|text| self.replace_command(command, &text));
+            erasure
+        } else {
+            self.session.erasure(effects)
+        };
         erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql, lease))
     }
 

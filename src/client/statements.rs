@@ -101,7 +101,8 @@ impl Client {
             // Nobody waits for an answer.
             return self.skip_command().await.map_or_else(|next| next, |_| ControlFlow::Continue(()));
         };
-        let (mut lease, mut prefix) = match self.restored(Command::StmtSendLongData, None).await {
+        let no_text = Effects::default();
+        let (mut lease, mut prefix) = match self.restored(Command::StmtSendLongData, Some(&no_text)).await {
             Ok(ready) => ready,
             // It was told why, where it does not expect an answer: nothing that follows would be understood.
             Err(ControlFlow::Continue(())) => return ControlFlow::Break(Goodbye::Limit),

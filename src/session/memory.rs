@@ -223,7 +223,16 @@ impl Memory {
     /// As measured. What is not named here leaves the number alone.
     fn observe_found_rows(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
         let has_from = about.flags.any(Flags::READS_TABLE);
+        let is_sure = matches!(about.first, Word::Select | Word::With | Word::Values)
+            || (about.first == Word::Show && about.flags.any(Flags::READS_WARNINGS));
+        if rows.is_some() && !is_sure && !self.found_moved {
+            // Some of these count what they return, others leave the number alone: the backend knows which.
+            self.found = Found::OnBackend;
+            return;
+        }
         let found = match (rows, about.first) {
+            // MariaDB has found nothing when it has explained a `SELECT` without a table.
+            (Some(_), Word::Explain) if about.mariadb && !has_from => Some(0),
             (Some(_), _) if about.flags.any(Flags::CALC_FOUND_ROWS) => None,
             (Some(_), Word::Explain | Word::Analyze | Word::Handler) => return,
             (Some(_), Word::Desc | Word::Describe) if has_from => return,

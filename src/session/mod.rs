@@ -56,6 +56,7 @@ mod tally;
 mod texts;
 mod turn;
 mod unseen;
+mod untold;
 mod user_value;
 mod user_variables;
 mod variables;
@@ -91,6 +92,7 @@ use statements::Statements;
 use tally::Tally;
 use turn::Turn;
 use unseen::Unseen;
+use untold::Untold;
 
 /// What a session is told when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,6 +137,7 @@ pub struct Session {
     user_variables: Option<Arc<UserVariables>>,
     wishes: Wishes,
     told: Told,
+    untold: Untold,
     /// The client changed the trackers; ours must be set again.
     rearm: bool,
     /// The backend's list of warnings may hold something.
@@ -182,6 +185,7 @@ impl Session {
             user_variables: None,
             wishes: Wishes::new(options.flavour()),
             told: Told::default(),
+            untold: Untold::default(),
             rearm: false,
             warned: false,
             autocommit: options.autocommit_off.then_some(false),
@@ -273,7 +277,10 @@ impl Session {
     /// Appends the tracker entries of `raw` that the client wants to see. Call it after `observe_ok`, for every OK and in
     /// order. `true`: SERVER_SESSION_STATE_CHANGED is to be set.
     pub fn filter(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
-        self.options.tracks && self.wishes.filter(&mut self.told, raw, out)
+        match self.untold {
+            Untold::Nothing => self.options.tracks && self.wishes.filter(&mut self.told, raw, out),
+            Untold::There | Untold::Here => self.filter_late(raw, out),
+        }
     }
 
     /// Whether the client changed the trackers, so that the proxy's own must be set again on this backend. Says so once,

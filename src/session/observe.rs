@@ -97,10 +97,15 @@ impl Session {
     /// An ERR carries no status, and without autocommit the statement may have opened a transaction before it failed:
     /// taken for open until the next OK says.
     pub(super) fn suspect_transaction(&mut self) {
-        let off = self.state.variable("autocommit").is_some_and(|value| matches!(value, b"OFF" | b"0"));
-        if off || self.autocommit == Some(false) {
+        if self.is_without_autocommit() {
             self.pins.insert(PinReason::Transaction);
         }
+    }
+
+    /// Whether any statement may open a transaction.
+    pub(super) fn is_without_autocommit(&self) -> bool {
+        let off = self.state.variable("autocommit").is_some_and(|value| matches!(value, b"OFF" | b"0"));
+        off || self.autocommit == Some(false)
     }
 
     /// Returns whether `last_insert_id` was among the changes.

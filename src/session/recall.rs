@@ -64,6 +64,7 @@ impl Session {
             Question::WarningCount => asks_for_list.then_some(memory.warnings.into()),
             Question::ErrorCount => asks_for_list.then_some(memory.errors.into()),
             Question::ConnectionId => id.and_then(|id| self.own_number(id)),
+            Question::UserVariable => None,
         };
         match sql::reword(text, mode, answer) {
             Reworded::AsIs => Recall::Backend,

@@ -132,6 +132,19 @@ const BEGINNINGS: &[(Flags, PinReason)] = &[
     (Flags::BINLOG, PinReason::WriteOnlyVariable),
 ];
 
+/// What may pin besides those, as the replies tell.
+const MAY_PIN: Flags = Flags::BEGIN
+    .and(Flags::COMMIT)
+    .and(Flags::ROLLBACK)
+    .and(Flags::LOCK_TABLES)
+    .and(Flags::PREPARE)
+    .and(Flags::SAVEPOINT)
+    .and(Flags::SET_ONE_SHOT)
+    .and(Flags::SET_TIMESTAMP_UNSEEN)
+    .and(Flags::SET_TRACKER)
+    .and(Flags::SET_TRANSACTION)
+    .and(Flags::SET_WRITE_ONLY);
+
 /// ER_PARSE_ERROR: nothing of the statement ran, or a function or trigger in it raised this code itself.
 pub const PARSE_ERROR: u16 = 1064;
 
@@ -155,6 +168,17 @@ const BY_EXPRESSIONS: Flags = Flags::GET_LOCK
     .and(Flags::SETS_LAST_INSERT_ID);
 
 impl Session {
+    /// Whether this command may pin the session to the backend that it runs on. (What a trigger does comes as a surprise.)
+    #[must_use]
+    pub fn may_stay(&self, command: Command, effects: Option<&Effects>) -> bool {
+        let Some(effects) = effects.filter(|_| command != Command::StmtSendLongData) else { return true };
+        if command == Command::StmtPrepare {
+            return !self.options.mariadb && effects.reads_user_variables();
+        }
+        let mut begins = BEGINNINGS.iter().map(|(flags, _)| *flags).chain([MAY_PIN]);
+        self.is_without_autocommit() || begins.any(|flags| effects.may(flags))
+    }
+
     /// A command is about to be sent.
     ///
     /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text, and of the statement that is executed.
@@ -228,6 +252,7 @@ impl Session {
         if !self.turn.runs_statement() && self.turn.command != Command::StmtPrepare {
             return;
         }
+        self.note_way_back();
         if !self.resignals(code) {
             self.memory.observe_err();
         }
@@ -341,6 +366,7 @@ impl Session {
             Ask::Schema => {
                 self.rare().asks.retain(|other| other != ask);
                 self.note_schema(rows);
+                self.note_told_way_back();
             }
             Ask::UserVariableNames => {
                 self.rare().asks.retain(|other| other != ask);

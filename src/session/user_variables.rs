@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::user_value::{self, UserValue, erasure};
 use super::{Ask, PinReason, Rows, Session};
 use crate::protocol::packet::column::ColumnDefinition;
-use crate::sql::{Effects, Flags, Mention, Mentions, is_lasting_name};
+use crate::sql::{Effects, Flags, Mention, Mentions, is_lasting_name, reword_unset};
 
 /// How many variables of a session are carried. With more, it is pinned.
 const MOST: usize = 64;
@@ -171,20 +171,37 @@ impl Session {
         effects.is_some_and(|effects| effects.mentions.iter().any(|it| there(it.name) && !self.owns(it.name)))
     }
 
-    fn owns(&self, name: &str) -> bool {
+    /// Whether it has, or had, a user variable of this name.
+    #[must_use]
+    pub fn owns(&self, name: &str) -> bool {
         self.user_variables.as_ref().is_some_and(|known| known.has(name))
+    }
+
+    /// The same text without those that it only reads, which were never set then as far as it can tell; and a statement
+    /// that makes NULL of the others. For a backend that the session cannot leave.
+    #[must_use]
+    pub fn without_foreign(&self, text: &[u8], effects: &Effects) -> (Option<Vec<u8>>, Option<String>) {
+        let all: Vec<_> = self.foreign(effects).collect();
+        match if all.is_empty() { None } else { reword_unset(text, self.mode(), |name| all.contains(&name)) } {
+            Some((text, left)) => (Some(text), erase(left.iter().map(String::as_str))),
+            None => (None, erase(all.into_iter())),
+        }
     }
 
     /// A statement that makes NULL of those, where nothing better can be done.
     #[must_use]
     pub fn erasure(&self, effects: &Effects) -> Option<String> {
-        let all: Vec<_> = self.foreign(effects).map(erasure).collect();
-        (!all.is_empty()).then(|| format!("SET {}", all.join(", ")))
+        erase(self.foreign(effects))
     }
 
     fn foreign<'e>(&self, effects: &'e Effects) -> impl Iterator<Item = &'e str> {
         effects.mentions.iter().filter(|it| it.is_read && !self.owns(it.name)).map(|it| it.name)
     }
+}
+
+fn erase<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
+    let all: Vec<_> = names.map(erasure).collect();
+    (!all.is_empty()).then(|| format!("SET {}", all.join(", ")))
 }
 
 /// Whether two have the same variables, as far as can be told without a look at them.

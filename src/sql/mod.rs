@@ -31,6 +31,7 @@ mod rules;
 mod set;
 mod shape;
 mod tape;
+mod unset;
 mod word;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use lexer::{Lexer, effects, fuzz};
 pub use mentions::{Mention, Mentions, is_lasting_name};
 pub use named::{Literal, Naming, naming};
 pub use reword::{Question, Reworded, reword};
+pub use unset::reword_unset;
 pub use word::Word;
 
 /// What of the session decides how its texts are read.

@@ -23,6 +23,8 @@ pub enum Question {
     WarningCount,
     /// `@@error_count`
     ErrorCount,
+    /// A user variable: see `unset`.
+    UserVariable,
 }
 
 impl Question {
@@ -35,6 +37,7 @@ impl Question {
             Self::ConnectionId => "CONNECTION_ID()",
             Self::WarningCount => "@@warning_count",
             Self::ErrorCount => "@@error_count",
+            Self::UserVariable => "a user variable",
         }
     }
 
@@ -45,6 +48,7 @@ impl Question {
             Self::ConnectionId | Self::WarningCount | Self::ErrorCount => {
                 format!("IF(1,CAST({value} AS UNSIGNED),{question})")
             }
+            Self::UserVariable => question.to_owned(),
         }
     }
 }
@@ -64,8 +68,9 @@ pub enum Reworded {
 /// first can ask about the one before the text; the client's own number is meant in all of them.
 #[must_use]
 pub fn reword(text: &[u8], mode: Mode, answer: impl Fn(Question) -> Option<i128>) -> Reworded {
-    let (effects, lexemes) = Tape::of(text, mode);
-    let mut asks = Asks { text, mode, edits: Vec::new(), executable: effects.may(Flags::EXECUTABLE_COMMENT) };
+    let (effects, mut lexemes) = Tape::of(text, mode);
+    lexemes.iter_mut().for_each(|lexeme| lexeme.end = lexeme.whole_end(text));
+    let mut asks = Asks { executable: effects.may(Flags::EXECUTABLE_COMMENT), ..Asks::new(text, mode) };
     let opaque = effects.may(Flags::OPAQUE.and(Flags::COMPOUND));
     for (n, statement) in lexemes.split(|lexeme| lexeme.is_sign(b';')).enumerate() {
         if asks.writes_down_code(statement) {
@@ -81,7 +86,7 @@ pub fn reword(text: &[u8], mode: Mode, answer: impl Fn(Question) -> Option<i128>
 }
 
 /// A text under work.
-struct Asks<'t> {
+pub(super) struct Asks<'t> {
     text: &'t [u8],
     mode: Mode,
     /// What is to stand in place of what.
@@ -97,7 +102,25 @@ struct Level {
     asks: Option<Question>,
 }
 
-impl Asks<'_> {
+impl<'t> Asks<'t> {
+    pub(super) fn new(text: &'t [u8], mode: Mode) -> Self {
+        Self { text, mode, edits: Vec::new(), executable: false }
+    }
+
+    /// Puts `new` in the place of each of these tokens of a statement.
+    pub(super) fn replace(&mut self, lexemes: &[Lexeme], places: &[usize], new: &[u8]) -> Result<(), Question> {
+        let mut levels = vec![Level::default()];
+        for (at, lexeme) in lexemes.iter().enumerate() {
+            if places.contains(&at) {
+                self.edits.push((lexeme.start..lexeme.end, new.to_vec()));
+                levels.iter_mut().for_each(|level| level.asks = level.item.and(Some(Question::UserVariable)));
+            }
+            let after_dot = at.checked_sub(1).and_then(|at| lexemes.get(at)).is_some_and(|it| it.is_sign(b'.'));
+            self.step(lexemes, at, after_dot, &mut levels)?;
+        }
+        levels.iter().rev().try_for_each(|level| self.end_item(lexemes, *level, lexemes.len()))
+    }
+
     fn statement(
         &mut self,
         lexemes: &[Lexeme],
@@ -278,7 +301,7 @@ impl Asks<'_> {
         let back = |n: usize| item.len().checked_sub(n).and_then(|at| item.get(at));
         let last = back(1)?;
         if !matches!(last.kind, Kind::Word | Kind::Name | Kind::Text) {
-            let ends = matches!(last.kind, Kind::Punct(b')') | Kind::Number { .. });
+            let ends = matches!(last.kind, Kind::Punct(b')') | Kind::Number { .. } | Kind::UserVariable);
             return ends.then_some(false);
         }
         let Some(previous) = back(2) else { return Some(false) };
@@ -295,13 +318,15 @@ impl Asks<'_> {
                 full.then_some(true)
             }
             Kind::SystemVariable => Some(false),
-            Kind::Punct(b')') | Kind::Number { .. } => (!last.is_any(self.text, UNITS)).then_some(true),
+            Kind::Punct(b')') | Kind::Number { .. } | Kind::UserVariable => {
+                (!last.is_any(self.text, UNITS)).then_some(true)
+            }
             Kind::Punct(_) => Some(false),
             _ => None,
         }
     }
 
-    fn edited(self) -> Vec<u8> {
+    pub(super) fn edited(self) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.text.len() + self.edits.len() * 64);
         let mut at = 0;
         for (place, new) in self.edits {

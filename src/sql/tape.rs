@@ -1,5 +1,6 @@
 //! The tokens of a whole text, for those few texts that must be understood more closely than by flags.
 
+use super::bytes::is_ident;
 use super::lexer::Lexer;
 use super::rules::{Kind, Token};
 use super::{Effects, Mode, Word};
@@ -48,6 +49,21 @@ impl Lexeme {
     /// Whether this is an unquoted word of the given spelling, in any case.
     pub(super) fn is(&self, text: &[u8], word: &str) -> bool {
         self.kind == Kind::Word && self.of(text).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    /// Where it ends, of a user variable too.
+    pub(super) fn whole_end(&self, text: &[u8]) -> usize {
+        if self.kind != Kind::UserVariable {
+            return self.end;
+        }
+        let name = text.get(self.end..).unwrap_or_default();
+        let len = match name.first() {
+            Some(mark @ (b'\'' | b'"' | b'`')) => {
+                name.iter().skip(1).position(|byte| byte == mark).map_or(name.len(), |at| at + 2)
+            }
+            _ => name.iter().position(|byte| !is_ident(*byte) && *byte != b'.').unwrap_or(name.len()),
+        };
+        self.end + len
     }
 
     pub(super) fn is_any(&self, text: &[u8], words: &[&str]) -> bool {

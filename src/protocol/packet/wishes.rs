@@ -177,6 +177,11 @@ impl Wishes {
         changed
     }
 
+    /// As [`Wishes::filter`], of one entry.
+    pub fn filter_one(&self, told: &mut Told, change: Change<'_>, out: &mut BytesMut) -> bool {
+        self.pass(told, change, out)
+    }
+
     fn pass(&self, told: &mut Told, change: Change<'_>, out: &mut BytesMut) -> bool {
         let wanted = match change {
             Change::Variable { name, value } => return self.pass_variable(name, value, out),

@@ -448,6 +448,7 @@ fn reworded(text: &str, mode: Mode) -> String {
     let answer = |question| match question {
         Question::RowCount | Question::FoundRows => Some(7),
         Question::ConnectionId | Question::WarningCount | Question::ErrorCount => Some(8),
+        Question::UserVariable => None,
     };
     match reword(text.as_bytes(), mode, answer) {
         Reworded::AsIs => "as is".into(),

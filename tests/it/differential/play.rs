@@ -1,10 +1,12 @@
 //! Plays a script in both worlds at once, step by step, and compares whatever comes back.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use myriad::metrics::{ClientState, Labelled, Metrics};
 use myriad::protocol::command::Command;
+use myriad::protocol::response::Class;
 
 use super::normal::{Form, Normal};
 use super::script::{Act, Names, Script, Step};
@@ -31,6 +33,8 @@ pub(super) struct Play {
     /// Who is pinned, as far as is known, longest first; and how many are.
     pinned: Vec<usize>,
     settled: i64,
+    /// Whose connection has not found any rows yet: see [`Normal`].
+    fresh: BTreeSet<usize>,
     /// Only differences with these words end the play; others are counted.
     hunt: Option<String>,
 }
@@ -60,6 +64,7 @@ impl Play {
             tally: Tally::default(),
             pinned: Vec::new(),
             settled: 0,
+            fresh: BTreeSet::new(),
             hunt: std::env::var("MYRIAD_TEST_HUNT").ok(),
         }
     }
@@ -82,7 +87,11 @@ impl Play {
                 if self.hunt.as_ref().is_none_or(|words| text.contains(words)) {
                     return Err(difference);
                 }
-                let key: String = step.act.to_string().chars().take(60).collect();
+                let about = match &step.act {
+                    Act::Statement(_, slot, _) => format!(" ({})", self.prepared_text(step.client, *slot)),
+                    _ => String::new(),
+                };
+                let key: String = step.act.to_string().chars().take(60).collect::<String>() + &about;
                 let n = self.trace.lock().expect("no panic").len();
                 self.tally
                     .survey
@@ -119,22 +128,29 @@ impl Play {
         }
         self.tally.steps += 1;
         let capabilities = self.direct.capabilities(client);
+        let arrives = matches!(step.act, Act::Reconnect(..));
+        if arrives {
+            self.fresh.insert(client);
+        }
+        let undefined = self.kind == Kind::MariaDb && self.fresh.contains(&client);
+        let undefined = undefined && (arrives || self.text_of(step).to_uppercase().contains("FOUND_ROWS()"));
         let form = |names: &Names, canon: &Names, outcome| {
             let dictionary = reads_dictionary(&step.act);
-            Normal { kind: self.kind, names, canon, capabilities, dictionary }.form(outcome)
+            Normal { kind: self.kind, names, canon, capabilities, dictionary, undefined }.form(outcome)
         };
         let canon = &self.proxied.names;
         let wanted = form(&self.direct.names, canon, &direct);
         let got = form(canon, canon, &proxied);
         let late = matches!(direct, Outcome::Late) || matches!(proxied, Outcome::Late);
+        if matches!(&direct, Outcome::Reply(reply, _) if reply.classes.contains(&Class::Row)) {
+            self.fresh.remove(&client);
+        }
         if wanted == got && !late {
             self.tally.packets += if let Form::Packets(packets) = &got { packets.len() } else { 0 };
             return Ok(matches!(direct, Outcome::Lost | Outcome::Refused(..)));
         }
         // What is known of the proxy excuses nobody else.
-        if let Some(reason) =
-            self.proxy.as_ref().and_then(|_| self.tolerated(step, (&wanted, &direct), (&got, &proxied)))
-        {
+        if let Some(reason) = self.proxy.as_ref().and_then(|_| self.tolerated(step, &wanted, &got)) {
             *self.tally.tolerated.entry(reason).or_default() += 1;
             // Whatever it changed, it may have changed in one world only.
             if !matches!(step.act, Act::ChangeUser(_) | Act::Reconnect(..)) {
@@ -155,16 +171,18 @@ impl Play {
         self.kind == Kind::MariaDb && own.map(|step| &step.act).any(xa)
     }
 
-    fn tolerated(&self, step: &Step, direct: (&Form, &Outcome), proxied: (&Form, &Outcome)) -> Option<&'static str> {
-        let text = match &step.act {
+    fn tolerated(&self, step: &Step, direct: &Form, proxied: &Form) -> Option<&'static str> {
+        let text = self.text_of(step);
+        tolerate::reason(&Case { kind: self.kind, direct, proxied, text: &text })
+    }
+
+    /// The text of a statement, also of a prepared one.
+    fn text_of(&self, step: &Step) -> String {
+        match &step.act {
             Act::Command(Command::Query, sql) => String::from_utf8_lossy(sql).into_owned(),
             Act::Statement(_, slot, _) => self.prepared_text(step.client, *slot),
             _ => String::new(),
-        };
-        let trace = self.trace.lock().expect("no panic").clone();
-        let own = trace.iter().rev().filter(|other| other.client == step.client);
-        let before: Vec<Act> = own.skip(1).take(20).map(|step| step.act.clone()).collect();
-        tolerate::reason(&Case { kind: self.kind, step, direct, proxied, text: &text, before: &before })
+        }
     }
 
     /// What a client has prepared last under this number.

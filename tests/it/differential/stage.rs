@@ -66,7 +66,7 @@ pub(super) async fn build(t: &Setup, clients: &[usize]) {
         let login = Login { schema: Some(names.schema.clone()), ..Login::app() };
         let shared = SHARED.iter().map(|sql| names.fill(sql.as_bytes())).collect();
         work.spawn(run(t.direct(&login).await, shared));
-        for clients in clients.chunks(clients.len().div_ceil(4)) {
+        for clients in clients.chunks(clients.len().div_ceil(4).max(1)) {
             let own = clients.iter().flat_map(|client| OWN.iter().map(|sql| sql.replace("{c}", &client.to_string())));
             work.spawn(run(t.direct(&login).await, own.map(String::into_bytes).collect()));
         }
