@@ -97,6 +97,19 @@ impl Buffer {
         self.end -= u32::try_from(old - new.len()).unwrap_or(0);
     }
 
+    /// The same, if `new` may be longer.
+    pub fn replace(&mut self, at: usize, old: usize, new: &[u8]) {
+        if let Some(more) = new.len().checked_sub(old).filter(|more| *more > 0) {
+            let len = self.len();
+            self.extend(&vec![0; more]);
+            let data = self.data_mut();
+            data.copy_within(at + old..len, at + new.len());
+            data[at..at + new.len()].copy_from_slice(new);
+        } else {
+            self.shrink(at, old, new);
+        }
+    }
+
     /// Holds what there is in no more room than it needs, for as long as nothing else can be done with it.
     pub fn park(&mut self) {
         if self.len() * 2 < self.storage.len() {

@@ -207,13 +207,11 @@ impl Scan {
             return Ok(header.len);
         }
         let Some(new) = replaced else { return Ok(header.len) };
-        if new.len() > header.len {
-            return Err(TurnError::BackendMalformed("an OK packet that does not get smaller without its trackers"));
-        }
-        let smaller = Header { len: new.len(), seq: header.seq };
-        buffer.shrink(at + HEADER, header.len, &new);
+        let other = Header { len: new.len(), seq: header.seq };
+        // Mostly it is smaller, without what only the proxy wanted to know.
+        buffer.replace(at + HEADER, header.len, &new);
         if let Some(front) = buffer.data_mut().get_mut(at..at + HEADER) {
-            front.copy_from_slice(&smaller.encode());
+            front.copy_from_slice(&other.encode());
         }
         Ok(new.len())
     }

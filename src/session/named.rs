@@ -169,6 +169,7 @@ impl Session {
             self.pins.insert(PinReason::TextPrepare);
             return;
         };
+        let inner = *named.text.effects();
         // MariaDB empties the list of warnings if the statement uses a table.
         let flags = self.turn.flags.without(Flags::READS_TABLE);
         let stays = self.must_stay(named);
@@ -176,6 +177,7 @@ impl Session {
         if stays {
             self.pins.insert(PinReason::TextPrepare);
         }
+        self.note_created(&inner);
     }
 
     /// Whether this statement cannot be prepared on another backend.

@@ -201,7 +201,8 @@ impl Session {
         let turn = &mut self.turn;
         turn.fate = About::new(turn.command, effects, self.options.mariadb).fate();
         if turn.command == Command::StmtPrepare {
-            // Nothing happens before it is executed.
+            // Nothing happens before it is executed; but a variable that it assigns is there from here on.
+            self.note_created(effects);
             return;
         }
         turn.flags = effects.flags;

@@ -41,7 +41,8 @@ impl Session {
     pub(super) fn filter_late(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
         let state = std::sync::Arc::clone(&self.state);
         let current = state.schema().unwrap_or_default();
-        let own = self.turn.command == Command::InitDb || self.turn.flags.any(Flags::USE | Flags::RUNS_UNSEEN);
+        // What is executed may have been prepared in another schema, and come back from there.
+        let own = self.turn.command != Command::Query || self.turn.flags.any(Flags::USE | Flags::RUNS_UNSEEN);
         let (mut late, mut chosen, mut rest) = (self.untold == Untold::Here, false, BytesMut::new());
         for change in changes(raw).map_while(Result::ok) {
             match change {

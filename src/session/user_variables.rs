@@ -90,6 +90,21 @@ impl Session {
         }
     }
 
+    /// A text is prepared. Measured on both servers: what it assigns by `SET` or `:=` is there from then on, as a text that is
+    /// NULL.
+    pub(super) fn note_created(&mut self, effects: &Effects) {
+        if self.creates(effects) {
+            self.note_mentions(&effects.mentions);
+        }
+    }
+
+    /// Whether preparing this text may give the session a user variable that it does not have.
+    #[must_use]
+    pub fn creates(&self, effects: &Effects) -> bool {
+        let names = &effects.mentions;
+        effects.may(Flags::WRITES_USER_VARIABLE) && (names.overflowed() || names.iter().any(|it| !self.owns(it.name)))
+    }
+
     /// Each of these may have been written.
     pub(super) fn note_mentions(&mut self, mentions: &Mentions) {
         if mentions.is_empty() {

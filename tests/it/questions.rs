@@ -291,3 +291,35 @@ on_both!(
         twin.query_and_keep("SELECT QUERY FROM information_schema.OPTIMIZER_TRACE").await;
     }
 );
+
+on_both!(what_is_found_by_statements_that_are_no_select, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (2), (3)"]).await;
+    for sql in [
+        "EXPLAIN SELECT 1",
+        "EXPLAIN SELECT n FROM t",
+        "EXPLAIN t",
+        "DESC SELECT 1",
+        "DESC t",
+        "ANALYZE TABLE t",
+        "CHECK TABLE t",
+        "CHECKSUM TABLE t",
+        "HELP 'nothing of this name'",
+        "SHOW CREATE TABLE t",
+        "SHOW PROFILES",
+        "SHOW PRIVILEGES",
+        "SHOW ENGINES",
+        "SHOW TABLES LIKE 't'",
+        "SHOW OPEN TABLES LIKE 'nothing'",
+        "WITH a AS (SELECT 1 AS x UNION SELECT 2) SELECT * FROM a",
+    ] {
+        // Nobody comes in between, so the backend can tell what it made of it.
+        twin.query_and_keep("SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4").await;
+        twin.query(sql).await;
+        twin.query("SELECT FOUND_ROWS() AS f").await;
+    }
+    // After COM_CHANGE_USER and COM_RESET_CONNECTION it is what it was.
+    twin.query("SELECT n FROM t").await;
+    twin.command(Command::ResetConnection, b"").await;
+    twin.query("SELECT FOUND_ROWS() AS f").await;
+});

@@ -6,7 +6,7 @@ use myriad::config::{BackendTlsMode, Config, User};
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 
-use crate::support::{Login, Setup, Wire, on_both};
+use crate::support::{Login, Setup, Twin, Wire, on_both};
 
 fn one_backend(config: &mut Config) {
     config.pool.max_connections = 1;
@@ -295,3 +295,27 @@ on_both!(
         assert_eq!(whereabouts(&mut t.client_as(&nowhere()).await).await, "");
     }
 );
+
+on_both!(the_way_back_from_a_procedure_that_failed_is_told, one_backend, |t| async move {
+    let there = another_schema(&t).await;
+    let mut admin = t.admin().await;
+    for sql in [
+        format!("CREATE PROCEDURE {there}.fails() BEGIN SELECT 1 AS a; SELECT * FROM nowhere; END"),
+        format!("CREATE PROCEDURE {there}.gives(OUT a INT) SET a = 1"),
+    ] {
+        admin.query(&sql).await.expect_ok();
+    }
+    let mut twin = Twin::new(&t, &t.app()).await;
+    for call in [format!("CALL {there}.fails()"), format!("CALL {there}.gives(1)")] {
+        for next in ["SELECT 1", "SET sql_warnings = 0", "COMMIT", "SET time_zone = '+01:00'", "SELECT * FROM nowhere"]
+        {
+            twin.query_and_keep(&call).await;
+            twin.query_and_keep(next).await;
+            for sql in ["SELECT 2", "SET autocommit = 1", "SELECT 3"] {
+                twin.query_and_keep(sql).await;
+            }
+            twin.command(Command::ResetConnection, b"").await;
+        }
+    }
+    drop_schema(&t, &there).await;
+});

@@ -265,6 +265,44 @@ on_both!(what_was_never_set_is_no_statement_of_its_own, one_backend, |t| async m
     }
 });
 
+on_both!(what_was_never_set_stays_so_where_a_session_stays, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let mut others = t.client().await;
+    twin.queries(&["CREATE TABLE t (n INT, s VARCHAR(20))", "INSERT INTO t VALUES (1, 'one'), (2, 'two')"]).await;
+    // With variables of others on the backend, and without any that are known.
+    for setting in ["SET @a = 18446744073709551615, @b = 'secret', @c = 1.5, @d = x'00'", "SELECT 1"] {
+        for (begins, ends) in [
+            ("BEGIN", "COMMIT"),
+            ("CREATE TEMPORARY TABLE tmp (n INT)", "DROP TEMPORARY TABLE tmp"),
+            ("DO GET_LOCK('never set', 0)", "DO RELEASE_ALL_LOCKS()"),
+            ("SET TRANSACTION READ ONLY", "SELECT COUNT(*) FROM t"),
+        ] {
+            others.query("SELECT 1").await.expect_ok();
+            others.query(setting).await.expect_ok();
+            twin.query_and_keep(begins).await;
+            for sql in [
+                "SELECT @a, @b, @c, @d",
+                "SELECT @A, @`b`, @'c', @a AS x, @b y, @a + 1",
+                "SELECT @a + 0, CONCAT(@b, '!'), @c * 2, HEX(@d), COLLATION(@b), COERCIBILITY(@d)",
+                "SELECT (SELECT @a), IF(@b, @c, @d) AS z UNION SELECT @a, @b",
+                "SELECT n, CONCAT(s, @b), ROW_COUNT() FROM t WHERE n = 1 OR s = @b ORDER BY @a",
+                "SELECT @e := @a, @f := 5, @a",
+                "SET @g = @a, @h = CONCAT(@b, 'x')",
+                "SELECT @e, @f, @g, @h",
+                "SELECT @c IS NULL AS it",
+                "SET @d = CONCAT(@d, 'x'), @i = @d",
+                "SELECT @d, @i, COLLATION(@d)",
+                "SELECT s INTO @b FROM t WHERE n = @a",
+                "SELECT @b, COLLATION(@b)",
+            ] {
+                twin.query_and_keep(sql).await;
+            }
+            twin.query_and_keep(ends).await;
+            twin.command(Command::ResetConnection, b"").await;
+        }
+    }
+});
+
 on_both!(unseen_code_reads_its_own_sessions_variables, one_backend, |t| async move {
     unseen(&t).await;
     let (mut one, mut other, mut third) = (t.client().await, t.client().await, t.client().await);

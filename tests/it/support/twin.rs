@@ -135,14 +135,23 @@ impl Twin {
     fn comparable(&self, reply: &Packets) -> Vec<(u8, String)> {
         let tracks = self.direct.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
         let packets = reply.raw.iter().zip(&reply.classes).map(|((seq, payload), class)| {
+            let payload = &self.in_one_schema(payload);
             let text = match class {
                 Class::Ok | Class::RowsEnd => ok(payload, tracks),
                 Class::PrepareOk => payload[PrepareOk::ID_AT.end..].escape_ascii().to_string(),
                 _ => payload.escape_ascii().to_string(),
             };
-            (*seq, text.replace(&self.twin_schema, &self.schema))
+            (*seq, text)
         });
         packets.collect()
+    }
+
+    fn in_one_schema(&self, payload: &[u8]) -> Vec<u8> {
+        let (mut payload, name) = (payload.to_vec(), self.schema.as_bytes());
+        while let Some(at) = memchr::memmem::find(&payload, self.twin_schema.as_bytes()) {
+            payload[at..at + name.len()].copy_from_slice(name);
+        }
+        payload
     }
 }
 
