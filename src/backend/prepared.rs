@@ -68,6 +68,12 @@ impl Wanted {
         self.text.bytes()
     }
 
+    /// It is a `SET`.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.text.is_set()
+    }
+
     /// What it means.
     #[must_use]
     pub fn state(&self) -> &Arc<State> {
@@ -136,20 +142,21 @@ impl Prepared {
         Self { limit, shared, held, count: 0, bytes: 0, clock: 0, closing, metrics }
     }
 
-    /// The id of a statement that serves, if there is one.
-    pub fn find(&mut self, wanted: &Wanted) -> Option<u32> {
+    /// The id of a statement that serves, if there is one; and whether nobody has executed it yet.
+    pub fn find(&mut self, wanted: &Wanted) -> Option<(u32, bool)> {
         self.clock += 1;
         let entries = self.shared.get_mut(&wanted.key())?;
         let at = entries.iter().position(|entry| entry.serves(wanted));
         // One that nobody has executed yet may become anything.
         let at = at.or_else(|| entries.iter().position(Entry::is_fresh))?;
         let entry = entries.get_mut(at)?;
+        let is_new = entry.is_fresh();
         entry.used = self.clock;
         entry.cursor = wanted.cursor;
         if entry.kinds.is_none() {
             entry.kinds.clone_from(&wanted.bound);
         }
-        Some(entry.id)
+        Some((entry.id, is_new))
     }
 
     /// The types that the server knows of this statement, if that is sure.
@@ -343,13 +350,13 @@ mod tests {
 
         fn bound(&self, sql: &str, types: &[u8]) -> Wanted {
             let wanted = self.text(sql);
-            let bound = Bound::new(types, None, &wanted.state, false);
+            let bound = Bound::new(types, &[], None, &wanted.state, false);
             Wanted { bound: Some(Arc::new(bound)), ..wanted }
         }
 
         /// As an execute does: found, or prepared.
         fn execute(&mut self, wanted: &Wanted) -> u32 {
-            self.prepared.find(wanted).unwrap_or_else(|| {
+            self.prepared.find(wanted).map(|(id, _)| id).unwrap_or_else(|| {
                 self.next += 1;
                 self.prepared.insert(self.next, wanted);
                 self.next

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::serve::Client;
 use super::turn::{Next, Task};
-use crate::backend::Wanted;
+use crate::backend::{QueryError, Wanted};
 use crate::pool::{Lease, Server};
 use crate::protocol::capability::BULK_OPERATIONS;
 use crate::protocol::command::Command;
 use crate::protocol::frame::HEADER;
 use crate::protocol::packet::execute::{Execute, Types};
 use crate::relay::{Front, Traffic};
-use crate::session::{Bound, Recall, Statement};
+use crate::session::{Bound, Recall, Rehearsal, Statement};
 use crate::sql::{self, Effects, Flags, Kill, Whom, kill_whom};
 
 /// A command about a prepared statement that a backend answers.
@@ -39,6 +39,8 @@ struct Plan {
     task: Box<Task>,
     /// How long its front is, where the types are to be put in.
     kept: Option<usize>,
+    /// What a statement that is new to its backend must go through first: see [`Bound::rehearsals`].
+    rehearsals: Vec<Rehearsal>,
 }
 
 impl Client {
@@ -71,10 +73,12 @@ impl Client {
             self.let_cursor_go(&mut lease, plan.id, &mut plan.statement);
         }
         let mut found = match plan.statement.held {
-            Some(there) => Some(there),
+            Some(there) => Some((there, false)),
             None => lease.prepared.find(&plan.wanted),
         };
-        let parts = found.is_none() || self.parts_by_tuning(&lease, command, effects);
+        let rehearses =
+            |found: Option<(u32, bool)>| !plan.rehearsals.is_empty() && found.is_none_or(|(_, is_new)| is_new);
+        let parts = found.is_none() || rehearses(found) || self.parts_by_tuning(&lease, command, effects);
         if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
@@ -95,8 +99,9 @@ impl Client {
             Some(Recall::Lost(what)) => return Box::pin(self.refuse(lease, what)).await,
             _ => {}
         }
+        let rehearses = !plan.rehearsals.is_empty() && found.is_none_or(|(_, is_new)| is_new);
         let there = match found {
-            Some(there) => there,
+            Some((there, _)) => there,
             None => {
                 let mut traffic = Traffic::default();
                 let asked = Box::pin(self.prepare_again(&mut lease, &mut prefix, &plan.wanted, &mut traffic)).await;
@@ -106,13 +111,16 @@ impl Client {
                 }
             }
         };
+        if rehearses && !Box::pin(self.rehearse(&mut lease, there, &plan.rehearsals)).await {
+            return self.lost(lease).await;
+        }
         if let Some((plain, rows)) = instead {
             self.put_statement_id(there);
             return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;
         }
         mark.into_iter().for_each(|mark| prefix.append(mark, &lease));
         plan.task.prefix = prefix;
-        let Plan { id, statement, wanted, mut task, kept } = *plan;
+        let Plan { id, statement, wanted, mut task, kept, .. } = *plan;
         self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));
         self.run(lease, &mut task).await
     }
@@ -172,18 +180,23 @@ impl Client {
             return Err(self.unknown_command_argument().await);
         };
         let state = self.session.state();
-        let (mut kept, mut bound) = (None, None);
+        let mariadb = self.session.options().mariadb;
+        let nulls = Execute::nulls(self.argument(), params, attributes);
+        let (mut kept, mut bound, before) = (None, None, statement.bound.as_deref());
         match execute.types {
-            Types::Sent(types) if !statement.bound.as_ref().is_some_and(|bound| bound.is(&types, state)) => {
-                let mariadb = self.session.options().mariadb;
-                bound = Some(Arc::new(Bound::new(&types, statement.bound.as_deref(), state, mariadb)));
+            Types::Sent(types) if !before.is_some_and(|bound| bound.is(&types, state)) => {
+                bound = Some(Bound::new(&types, nulls, before, state, mariadb));
             }
-            Types::Kept { front } => kept = Some(front),
+            Types::Sent(_) if !mariadb => bound = before.and_then(|bound| bound.executed(nulls)),
+            Types::Kept { front } => {
+                kept = Some(front);
+                bound = if mariadb { None } else { before.and_then(|bound| bound.executed(nulls)) };
+            }
             _ => {}
         }
-        let cursor = execute.cursor;
+        let (cursor, nulls) = (execute.cursor, nulls.to_vec());
         if let Some(bound) = bound {
-            self.session.change_statement(id, |statement| statement.bound = Some(bound));
+            self.session.change_statement(id, |statement| statement.bound = Some(Arc::new(bound)));
         }
         let Some(statement) = self.session.statement(id).cloned() else {
             return Err(self.unknown_command_argument().await);
@@ -194,7 +207,34 @@ impl Client {
         let effects = self.session.effects_of(&statement);
         let wanted = Wanted::new(&statement, cursor);
         let task = Task::new(command, Some(effects));
-        Ok(Box::new(Plan { id, statement, wanted, task, kept }))
+        let bound = statement.bound.as_ref().filter(|_| !mariadb);
+        let mut rehearsals = bound.map_or_else(Vec::new, |bound| bound.rehearsals(&nulls));
+        if !rehearsals.is_empty() && !sql::obeys_select_limit(statement.text.bytes(), statement.text.mode()) {
+            rehearsals.clear();
+        }
+        Ok(Box::new(Plan { id, statement, wanted, task, kept, rehearsals }))
+    }
+
+    /// Has a backend's statement that nobody has executed yet come to what it would be after what this client has bound
+    /// before. With `sql_select_limit=0` nothing is read. False if the backend is lost.
+    async fn rehearse(&mut self, lease: &mut Lease<Server>, there: u32, all: &[Rehearsal]) -> bool {
+        let own = self.session.state().variable("sql_select_limit").map(String::from_utf8_lossy);
+        let own = own.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
+        let back = format!("SET sql_select_limit={}", own.as_deref().unwrap_or("DEFAULT"));
+        let mut sound = lease.query("SET sql_select_limit=0").await.is_ok();
+        for rehearsal in all {
+            let argument = Execute::rehearsed(
+                there,
+                (&rehearsal.nulls, &rehearsal.types, &rehearsal.values),
+                self.speaks_attributes(),
+            );
+            sound = sound
+                && matches!(
+                    lease.command(Command::StmtExecute, &argument).await,
+                    Ok(_) | Err(QueryError::Refused { .. })
+                );
+        }
+        sound && lease.query(&back).await.is_ok()
     }
 
     /// A statement must be prepared first: what the last one left on this backend goes with that. False if it is lost.
@@ -286,8 +326,14 @@ impl Client {
             Command::StmtSendLongData => long_data = true,
             _ => {}
         }
-        let keeps = statement.private || long_data || cursor;
+        // What MySQL has decided about the parameters of a `SET`, no other statement can be made to decide.
+        let decided = executes && statement.params > 0 && wanted.is_set() && !self.session.options().mariadb;
+        if decided && statement.held.is_none() {
+            lease.prepared.hold(there, wanted);
+        }
+        let keeps = statement.private || decided || long_data || cursor;
         self.session.change_statement(id, |statement| {
+            statement.private |= decided;
             (statement.long_data, statement.cursor) = (long_data, cursor);
             statement.held = keeps.then_some(there);
         });

@@ -71,7 +71,10 @@ impl Client {
         let key = remember::key(&self.class, &text, &state);
         let wanted = Wanted::fresh(text, state);
         let creates = self.session.creates(&effects);
-        if !private && !creates && let Some(answer) = self.recall(&key) {
+        if !private
+            && !creates
+            && let Some(answer) = self.recall(&key)
+        {
             self.consume_command();
             return self.prepared_from_memory(&wanted, &answer).await;
         }
@@ -121,7 +124,10 @@ impl Client {
             Err(next) => return next,
         };
         self.consume_command();
-        if !private && !self.session.creates(&effects) && let Some(answer) = self.recall(&key) {
+        if !private
+            && !self.session.creates(&effects)
+            && let Some(answer) = self.recall(&key)
+        {
             // Somebody else has asked while this client waited.
             if self.moved {
                 lend::give_back(lease, 0);

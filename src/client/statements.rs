@@ -109,7 +109,7 @@ impl Client {
             Err(gone) => return gone,
         };
         let wanted = Wanted::new(&statement, false);
-        let there = match statement.held.or_else(|| lease.prepared.find(&wanted)) {
+        let there = match statement.held.or_else(|| Some(lease.prepared.find(&wanted)?.0)) {
             Some(there) => there,
             None => {
                 let mut traffic = Traffic::default();

@@ -2,10 +2,11 @@
 //!
 //! A server keeps the types that came with an execute for later ones without. And it keeps more than that. Measured:
 //! MySQL decides by the first types what the expressions around the parameters are, and decides anew only if one of them
-//! asks for more (whole numbers, decimals, floats, times, in this order): after 1.5 the string 'x' is the number 0.
+//! asks for more (whole numbers, decimals, floats, times, in this order): after 1.5 the string 'x' is the number 0. A NULL
+//! asks for nothing, whatever its type; where it decides anew, a NULL counts as a text.
 //! MariaDB decides anew each time, but some expressions keep an earlier type's decimals. So one statement on a backend
 //! serves only executes whose parameters come to the same [`Kind`]s: what one client binds never shows in another's
-//! results.
+//! results. On MySQL these are the kinds of each execute that it has decided by, in order.
 
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ impl Kind {
     const DATE: Self = Self(6);
     const TIME: Self = Self(7);
     const DATETIME: Self = Self(8);
+    /// On MySQL, where it decides about other parameters, strings are not what NULL is.
+    const TEXT: Self = Self(9);
+    const BYTES: Self = Self(10);
     /// Any other type has its own number above this.
     const OTHER: u8 = 0x80;
 
@@ -46,21 +50,96 @@ impl Kind {
         }
     }
 
-    /// How much it asks for; none: it asks for itself.
-    fn rank(self) -> Option<u8> {
-        match self {
-            Self::WEAK => Some(0),
-            Self::SIGNED | Self::UNSIGNED => Some(1),
-            Self::DECIMAL => Some(2),
-            Self::FLOAT | Self::DOUBLE => Some(3),
-            Self::DATE | Self::TIME | Self::DATETIME => Some(4),
-            _ => None,
+    /// The same for MySQL, of a value that may be NULL.
+    fn wish(code: u8, flags: u8, is_null: bool) -> Self {
+        match (code, Self::of(code, flags)) {
+            _ if is_null => Self::WEAK,
+            (Self::NULL_TYPE, _) => Self::WEAK,
+            (0xf9..=0xfc, _) => Self::BYTES,
+            (_, Self::WEAK) => Self::TEXT,
+            (_, Self::FLOAT) => Self::DOUBLE,
+            // It takes no such value.
+            (_, Self(other)) if other & Self::OTHER != 0 => Self::WEAK,
+            (_, kind) => kind,
         }
+    }
+
+    /// Whether it asks for nothing.
+    fn is_weak(self) -> bool {
+        matches!(self, Self::WEAK | Self::TEXT | Self::BYTES)
     }
 
     /// Whether MySQL takes `new` for a parameter that is this, without thinking again.
     fn takes(self, new: Self) -> bool {
-        self == new || matches!((self.rank(), new.rank()), (Some(old), Some(now)) if now < old)
+        let is_number = matches!(new, Self::SIGNED | Self::UNSIGNED | Self::DECIMAL | Self::DOUBLE);
+        match self {
+            _ if new.is_weak() || self == new => true,
+            Self::DECIMAL => matches!(new, Self::SIGNED | Self::UNSIGNED),
+            Self::DOUBLE | Self::DATE => is_number,
+            Self::TIME => is_number || new == Self::DATETIME,
+            Self::DATETIME => is_number || matches!(new, Self::DATE | Self::TIME),
+            _ => false,
+        }
+    }
+
+    /// A type and a value of this kind, for an execute that nobody asked for.
+    fn sample(self) -> ([u8; 2], &'static [u8]) {
+        match self {
+            Self::SIGNED => ([8, 0], &[0; 8]),
+            Self::UNSIGNED => ([8, 0x80], &[0; 8]),
+            Self::DECIMAL => ([0xf6, 0], b"\x010"),
+            Self::DOUBLE => ([5, 0], &[0; 8]),
+            Self::DATE => ([10, 0], b"\x04\xd0\x07\x01\x01"),
+            Self::TIME => ([11, 0], b"\0"),
+            Self::DATETIME => ([12, 0], b"\x04\xd0\x07\x01\x01"),
+            Self::BYTES => ([0xfc, 0], b"\0"),
+            _ => ([0xfd, 0], b"\0"),
+        }
+    }
+}
+
+/// How many executes MySQL may have decided by that are told apart.
+const MOST_STEPS: usize = 4;
+
+/// What MySQL has decided by after one more execute with these wishes.
+fn decided(steps: &[u8], wishes: Box<[u8]>) -> Box<[u8]> {
+    let len = wishes.len().max(1);
+    let last = |at: usize| {
+        Kind(steps.len().checked_sub(len).and_then(|from| steps.get(from + at)).copied().unwrap_or_default())
+    };
+    if wishes.iter().enumerate().all(|(at, new)| last(at).takes(Kind(*new))) {
+        return steps.into();
+    }
+    // Of what was a text so far, it remains one however it is sent.
+    let of_text = |at: usize, new: u8| if last(at).is_weak() && new == Kind::TEXT.0 { Kind::WEAK.0 } else { new };
+    let step = wishes.iter().enumerate().map(|(at, new)| of_text(at, *new));
+    let from = (steps.len() / len + 1).saturating_sub(MOST_STEPS) * len;
+    steps.get(from..).unwrap_or_default().iter().copied().chain(step).collect()
+}
+
+/// An execute that has MySQL decide as an earlier one had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// A bit for each parameter that is NULL.
+    pub nulls: Vec<u8>,
+    /// Two bytes for each parameter.
+    pub types: Vec<u8>,
+    /// The values of those that are not NULL.
+    pub values: Vec<u8>,
+}
+
+impl Rehearsal {
+    fn of(step: &[u8]) -> Self {
+        let mut all = Self { nulls: vec![0; step.len().div_ceil(8)], ..Self::default() };
+        for (at, kind) in step.iter().enumerate() {
+            let (code, value) = Kind(*kind).sample();
+            all.types.extend_from_slice(&code);
+            match all.nulls.get_mut(at / 8) {
+                Some(byte) if *kind == Kind::WEAK.0 => *byte |= 1 << (at % 8),
+                _ => all.values.extend_from_slice(value),
+            }
+        }
+        all
     }
 }
 
@@ -77,9 +156,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// What comes of sending these types, after what was bound before.
+    /// What comes of sending these types, after what was bound before. `nulls`: a bit for each parameter.
     #[must_use]
-    pub fn new(types: &[u8], before: Option<&Self>, state: &Arc<State>, mariadb: bool) -> Self {
+    pub fn new(types: &[u8], nulls: &[u8], before: Option<&Self>, state: &Arc<State>, mariadb: bool) -> Self {
         let earlier = before.map(|before| &*before.kinds).unwrap_or_default();
         let codes = types.chunks_exact(2).map(|pair| {
             let &[code, flags] = pair.first_chunk().unwrap_or(&[0; 2]);
@@ -90,12 +169,27 @@ impl Bound {
             let old = |at: usize, code| earlier.get(at).copied().filter(|_| code == Kind::NULL_TYPE);
             codes.enumerate().map(|(at, (code, new))| old(at, code).unwrap_or(new)).collect()
         } else {
-            let new: Box<[u8]> = codes.map(|(_, new)| new).collect();
-            let taken =
-                earlier.len() == new.len() && earlier.iter().zip(&new).all(|(old, new)| Kind(*old).takes(Kind(*new)));
-            if taken { earlier.into() } else { new }
+            decided(earlier, wishes(types, nulls))
         };
         Self { kinds, types: types.into(), state: Arc::clone(state) }
+    }
+
+    /// MySQL: executed with types as before; none if that changes nothing.
+    #[must_use]
+    pub fn executed(&self, nulls: &[u8]) -> Option<Self> {
+        let kinds = decided(&self.kinds, wishes(&self.types, nulls));
+        (kinds != self.kinds).then(|| Self { kinds, ..self.clone() })
+    }
+
+    /// MySQL: what a statement that nobody has executed must go through first, so that it is what it would be after all
+    /// that came before this execute.
+    #[must_use]
+    pub fn rehearsals(&self, nulls: &[u8]) -> Vec<Rehearsal> {
+        let params = self.types.len() / 2;
+        if params == 0 || decided(&[], wishes(&self.types, nulls)) == self.kinds {
+            return Vec::new();
+        }
+        self.kinds.chunks(params).map(Rehearsal::of).collect()
     }
 
     /// Two bytes for each parameter.
@@ -130,6 +224,17 @@ impl Bound {
     }
 }
 
+/// What an execute with these types and NULLs asks for.
+fn wishes(types: &[u8], nulls: &[u8]) -> Box<[u8]> {
+    let is_null = |at: usize| nulls.get(at / 8).is_some_and(|byte| byte & (1 << (at % 8)) != 0);
+    let pairs = types.chunks_exact(2).enumerate();
+    let wish = |(at, pair): (usize, &[u8])| {
+        let &[code, flags] = pair.first_chunk().unwrap_or(&[0; 2]);
+        Kind::wish(code, flags, is_null(at)).0
+    };
+    pairs.map(wish).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,42 +251,62 @@ mod tests {
         let state = Interner::new().intern(StateSpec::default());
         let bound = sent
             .iter()
-            .fold(None, |before: Option<Bound>, types| Some(Bound::new(types, before.as_ref(), &state, mariadb)));
+            .fold(None, |before: Option<Bound>, types| Some(Bound::new(types, &[], before.as_ref(), &state, mariadb)));
         bound.unwrap().kinds().to_vec()
     }
 
     #[test]
     fn what_was_bound_before_counts_as_on_the_servers() {
-        let long = Kind::SIGNED.0;
+        let (long, double, date) = (Kind::SIGNED.0, Kind::DOUBLE.0, Kind::DATE.0);
         for (sent, mysql, mariadb) in [
-            (&[LONG][..], long, long),
-            (&[NULL, LONG], long, long),
-            (&[LONG, NULL], long, long),
-            (&[TEXT, LONG], long, long),
-            (&[LONG, TEXT], long, Kind::WEAK.0),
-            (&[LONG, DOUBLE, LONG], Kind::DOUBLE.0, long),
-            (&[DOUBLE, DATE, DOUBLE], Kind::DATE.0, Kind::DOUBLE.0),
-            (&[DATE, YEAR], 13 | Kind::OTHER, 13 | Kind::OTHER),
-            (&[YEAR, TEXT], Kind::WEAK.0, Kind::WEAK.0),
+            (&[LONG][..], &[long][..], long),
+            (&[NULL, LONG], &[long], long),
+            (&[LONG, NULL], &[long], long),
+            (&[TEXT, LONG], &[long], long),
+            (&[LONG, TEXT], &[long], Kind::WEAK.0),
+            (&[LONG, DOUBLE, LONG], &[long, double], long),
+            (&[DOUBLE, DATE, DOUBLE], &[double, date], double),
+            (&[DATE, YEAR], &[date], 13 | Kind::OTHER),
+            (&[TEXT, NULL], &[], Kind::WEAK.0),
+            (&[YEAR, TEXT], &[], Kind::WEAK.0),
         ] {
             let sent: Vec<_> = sent.iter().map(|types| &types[..]).collect();
-            assert_eq!((kinds(&sent, false), kinds(&sent, true)), (vec![mysql], vec![mariadb]), "{sent:?}");
+            assert_eq!((kinds(&sent, false), kinds(&sent, true)), (mysql.to_vec(), vec![mariadb]), "{sent:?}");
         }
     }
 
     #[test]
     fn mysql_decides_about_all_parameters_together() {
         let two = |a: [u8; 2], b: [u8; 2]| [a, b].concat();
-        let (weak, long) = (Kind::WEAK.0, Kind::SIGNED.0);
+        let (weak, text, long, double) = (Kind::WEAK.0, Kind::TEXT.0, Kind::SIGNED.0, Kind::DOUBLE.0);
         for (first, second, mysql) in [
-            ((LONG, TEXT), (TEXT, TEXT), [long, weak]),
-            ((LONG, TEXT), (TEXT, LONG), [weak, long]),
-            ((LONG, LONG), (TEXT, LONG), [long, long]),
-            ((LONG, LONG), (NULL, DOUBLE), [weak, Kind::DOUBLE.0]),
+            ((LONG, TEXT), (TEXT, TEXT), &[long, weak][..]),
+            ((LONG, TEXT), (TEXT, LONG), &[long, weak, text, long]),
+            ((LONG, LONG), (TEXT, LONG), &[long, long]),
+            ((LONG, LONG), (NULL, DOUBLE), &[long, long, weak, double]),
         ] {
             let sent = [two(first.0, first.1), two(second.0, second.1)];
             assert_eq!(kinds(&[&sent[0], &sent[1]], false), mysql, "{sent:?}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_is_new_goes_through_what_mysql_has_decided_by() {
+        let state = Interner::new().intern(StateSpec::default());
+        let types = [DOUBLE, LONG].concat();
+        let first = Bound::new(&types, &[0], None, &state, false);
+        assert!(first.rehearsals(&[0]).is_empty() && first.executed(&[3]).is_none());
+        // A NULL asks for nothing, so this execute alone would come to something else.
+        let all = first.rehearsals(&[1]);
+        assert_eq!(all, [Rehearsal { nulls: vec![0], types: vec![5, 0, 8, 0], values: vec![0; 16] }]);
+        // The first one decided nothing about a NULL.
+        let null = Bound::new(&types, &[1], None, &state, false);
+        let then = null.executed(&[0]).unwrap();
+        assert_eq!(then.rehearsals(&[0]).len(), 2);
+        assert_eq!(
+            then.rehearsals(&[0])[0],
+            Rehearsal { nulls: vec![1], types: vec![0xfd, 0, 8, 0], values: vec![0; 8] }
+        );
     }
 
     #[test]
@@ -191,7 +316,7 @@ mod tests {
             let charset = crate::session::Charset::names(charset, "");
             interner.intern(StateSpec { charset, ..StateSpec::default() })
         };
-        let bound = |types: &[u8], charset| Bound::new(types, None, &state(charset), true);
+        let bound = |types: &[u8], charset| Bound::new(types, &[], None, &state(charset), true);
         let (one, other) = (bound(&TEXT, "utf8mb4"), bound(&TEXT, "latin1"));
         assert!(one.means(&bound(&TEXT, "utf8mb4")) && !one.means(&other) && !one.means(&bound(&LONG, "utf8mb4")));
         assert!(one.is_same(&one.clone()) && !one.is_same(&other) && !one.is(&LONG, &state("utf8mb4")));

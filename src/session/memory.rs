@@ -220,41 +220,18 @@ impl Memory {
         }
     }
 
-    /// As measured. What is not named here leaves the number alone.
     fn observe_found_rows(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {
-        let has_from = about.flags.any(Flags::READS_TABLE);
-        let is_sure = matches!(about.first, Word::Select | Word::With | Word::Values)
-            || (about.first == Word::Show && about.flags.any(Flags::READS_WARNINGS));
-        if rows.is_some() && !is_sure && !self.found_moved {
+        let is_here = !self.found_moved;
+        let found = found_rows(ok, rows, about);
+        self.found_moved &= found.is_none();
+        match found {
+            Some(Some(found)) => self.save_found_rows(found),
+            Some(None) => self.found = Found::OnBackend,
+            None => {}
+        }
+        if rows.is_some() && is_here && about.is_odd() {
             // Some of these count what they return, others leave the number alone: the backend knows which.
             self.found = Found::OnBackend;
-            return;
-        }
-        let found = match (rows, about.first) {
-            // MariaDB has found nothing when it has explained a `SELECT` without a table.
-            (Some(_), Word::Explain) if about.mariadb && !has_from => Some(0),
-            (Some(_), _) if about.flags.any(Flags::CALC_FOUND_ROWS) => None,
-            (Some(_), Word::Explain | Word::Analyze | Word::Handler) => return,
-            (Some(_), Word::Desc | Word::Describe) if has_from => return,
-            (Some(_), Word::Show) if about.flags.any(Flags::READS_WARNINGS) && !about.counts_list => return,
-            (Some(rows), _) => Some(rows),
-            // `SELECT .. INTO`
-            (None, Word::Select) if about.mariadb && !has_from => Some(0),
-            (None, Word::Select) => Some(ok.affected_rows),
-            // What the procedure's last statement found.
-            (None, Word::Call) => None,
-            (None, Word::Do) if has_from || !about.mariadb => Some(1),
-            (None, Word::Set) if has_from && about.mariadb => Some(1),
-            (None, Word::Create) if has_from && about.mariadb => Some(ok.affected_rows),
-            // How many were selected, not how many of those were new.
-            (None, Word::Insert | Word::Replace) if has_from => None,
-            (None, Word::Update) if !about.mariadb => Some(matched(ok.info).unwrap_or(ok.affected_rows)),
-            (None, _) => return,
-        };
-        self.found_moved = false;
-        match found {
-            Some(found) => self.save_found_rows(found),
-            None => self.found = Found::OnBackend,
         }
     }
 
@@ -348,6 +325,12 @@ impl About {
         matches!(self.first, Word::Show | Word::Get) && self.flags.any(Flags::READS_WARNINGS)
     }
 
+    /// Whether what it makes of `FOUND_ROWS()` depends on more than is known of it here.
+    fn is_odd(&self) -> bool {
+        let shows = self.first == Word::Show && !self.flags.any(Flags::READS_WARNINGS);
+        shows || matches!(self.first, Word::Explain | Word::Analyze | Word::Desc | Word::Describe)
+    }
+
     /// What becomes of the list.
     pub(super) fn fate(&self) -> Fate {
         let uses_table = self.flags.any(Flags::READS_TABLE);
@@ -396,6 +379,33 @@ pub(super) struct Condition<'a> {
     pub message: &'a [u8],
     /// None where it is not known.
     pub state: Option<[u8; 5]>,
+}
+
+/// What a statement makes of `FOUND_ROWS()`, as measured; `Some(None)`: only the backend knows. What is not named here leaves
+/// the number alone.
+fn found_rows(ok: &OkPacket<'_>, rows: Option<u64>, about: &About) -> Option<Option<u64>> {
+    let has_from = about.flags.any(Flags::READS_TABLE);
+    Some(match (rows, about.first) {
+        (Some(_), _) if about.flags.any(Flags::CALC_FOUND_ROWS) => None,
+        // MariaDB has found nothing when it has explained a `SELECT` without a table.
+        (Some(_), Word::Explain) if about.mariadb && !has_from => Some(0),
+        (Some(_), Word::Explain | Word::Analyze | Word::Handler) => return None,
+        (Some(_), Word::Desc | Word::Describe) if has_from => return None,
+        (Some(_), Word::Show) if about.flags.any(Flags::READS_WARNINGS) && !about.counts_list => return None,
+        (Some(rows), _) => Some(rows),
+        // `SELECT .. INTO`
+        (None, Word::Select) if about.mariadb && !has_from => Some(0),
+        (None, Word::Select) => Some(ok.affected_rows),
+        // What the procedure's last statement found.
+        (None, Word::Call) => None,
+        (None, Word::Do) if has_from || !about.mariadb => Some(1),
+        (None, Word::Set) if has_from && about.mariadb => Some(1),
+        (None, Word::Create) if has_from && about.mariadb => Some(ok.affected_rows),
+        // How many were selected, not how many of those were new.
+        (None, Word::Insert | Word::Replace) if has_from => None,
+        (None, Word::Update) if !about.mariadb => Some(matched(ok.info).unwrap_or(ok.affected_rows)),
+        (None, _) => return None,
+    })
 }
 
 fn is_error(row: &&Vec<Option<Vec<u8>>>) -> bool {

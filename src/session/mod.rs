@@ -72,7 +72,7 @@ use crate::protocol::packet::session_track::{Flavour, Told, Wishes};
 use crate::sql::{Mode, Multibyte, Plain};
 
 pub use ask::{Ask, Followup, Rows};
-pub use binding::Bound;
+pub use binding::{Bound, Rehearsal};
 pub use memory::Memory;
 pub use named::{Deed, Known, Named};
 pub use pin::{PinReason, PinSet};

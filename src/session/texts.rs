@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::shelf::{Place, Shelf};
-use crate::sql::{Effects, Mode};
+use crate::sql::{Effects, Mode, Word};
 
 /// A prepared statement's text. Compare with [`Arc::ptr_eq`] (or by [`Text::id`]).
 #[derive(Debug)]
@@ -27,6 +27,12 @@ impl Text {
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// It is a `SET`.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.effects.first == Word::Set
     }
 
     /// What it does.

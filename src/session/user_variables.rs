@@ -102,7 +102,7 @@ impl Session {
     #[must_use]
     pub fn creates(&self, effects: &Effects) -> bool {
         let names = &effects.mentions;
-        effects.may(Flags::WRITES_USER_VARIABLE) && (names.overflowed() || names.iter().any(|it| !self.owns(it.name)))
+        effects.may(Flags::CREATES_USER_VARIABLE) && (names.overflowed() || names.iter().any(|it| !self.owns(it.name)))
     }
 
     /// Each of these may have been written.

@@ -22,6 +22,8 @@ flags! {
     USER_VARIABLE,
     /// A user variable may be written: `SET @a`, `:=`, `INTO @a`, `LOAD DATA .. (@a)`, `GET DIAGNOSTICS @a`, `CALL p(@a)`.
     WRITES_USER_VARIABLE,
+    /// One is assigned by `SET` or `:=`: it is there when the text is prepared.
+    CREATES_USER_VARIABLE,
     /// `GET_LOCK()`
     GET_LOCK,
     /// `RELEASE_LOCK()`

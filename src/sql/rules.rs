@@ -216,7 +216,7 @@ impl Rules {
             }
             Kind::UserVariable => self.user_variable(token.start),
             Kind::Assign if self.statement.previous == Kind::UserVariable && !self.statement.host => {
-                self.flag(Flags::WRITES_USER_VARIABLE);
+                self.flag(Flags::WRITES_USER_VARIABLE | Flags::CREATES_USER_VARIABLE);
                 if self.fresh {
                     self.found.mentions.last_is_assigned();
                 }

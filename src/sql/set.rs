@@ -115,7 +115,7 @@ impl Rules {
     fn set_target(&mut self, token: &Token<'_>, after_dot: bool) {
         match token.kind {
             Kind::UserVariable => {
-                self.flag(Flags::WRITES_USER_VARIABLE);
+                self.flag(Flags::WRITES_USER_VARIABLE | Flags::CREATES_USER_VARIABLE);
                 self.set.part = Part::Value;
             }
             Kind::SystemVariable => self.set.at = true,

@@ -14,7 +14,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::protocol::wire::Reader;
+use bytes::BytesMut;
+
+use crate::protocol::wire::{Reader, put_lenenc_int};
 
 /// Where the NULL bitmap starts, behind the command's code.
 const BITMAP_AT: usize = 9;
@@ -67,6 +69,29 @@ impl<'a> Execute<'a> {
             false => Self::types(argument, params),
         };
         Some(Self { id, cursor: flags & 1 != 0, types })
+    }
+
+    /// An execute of our own, behind the command's code: NULLs, types and values.
+    #[must_use]
+    pub fn rehearsed(id: u32, (nulls, types, values): (&[u8], &[u8], &[u8]), attributes: bool) -> Vec<u8> {
+        let mut out = [&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
+        if attributes {
+            let mut count = BytesMut::new();
+            put_lenenc_int(&mut count, types.len() as u64 / 2);
+            out.extend_from_slice(&count);
+        }
+        [&out, nulls, &[1], &Self::laid_out(types, attributes), values].concat()
+    }
+
+    /// The NULL bitmap of an execute, which parameters have no value.
+    #[must_use]
+    pub fn nulls(argument: &'a [u8], params: u16, attributes: bool) -> &'a [u8] {
+        let mut reader = Reader::new(argument.get(BITMAP_AT..).unwrap_or_default());
+        let count = match attributes && params > 0 {
+            true => reader.lenenc_int().ok().and_then(|count| usize::try_from(count).ok()).unwrap_or_default(),
+            false => params.into(),
+        };
+        reader.bytes(count.div_ceil(8)).unwrap_or_default()
     }
 
     /// The types of the statement's own parameters, without their names.
