@@ -68,12 +68,6 @@ impl Wanted {
         self.text.bytes()
     }
 
-    /// It is a `SET`.
-    #[must_use]
-    pub fn is_set(&self) -> bool {
-        self.text.is_set()
-    }
-
     /// What it means.
     #[must_use]
     pub fn state(&self) -> &Arc<State> {

@@ -23,6 +23,8 @@ pub(super) struct Serving {
     pub(super) there: u32,
     /// What the backend's statement is.
     pub(super) wanted: Wanted,
+    /// Another one could not be made to decide as this one has.
+    pub(super) decided: bool,
 }
 
 /// Errors of an execute that was not even begun: what is left of long data stays.
@@ -41,6 +43,8 @@ struct Plan {
     kept: Option<usize>,
     /// What a statement that is new to its backend must go through first: see [`Bound::rehearsals`].
     rehearsals: Vec<Rehearsal>,
+    /// Nothing that is new to a backend can be brought to what it has decided about its parameters.
+    decided: bool,
 }
 
 impl Client {
@@ -120,8 +124,8 @@ impl Client {
         }
         mark.into_iter().for_each(|mark| prefix.append(mark, &lease));
         plan.task.prefix = prefix;
-        let Plan { id, statement, wanted, mut task, kept, .. } = *plan;
-        self.name_there(&mut lease, &mut task, (id, &statement), (there, wanted, kept));
+        let Plan { id, statement, wanted, mut task, kept, decided, .. } = *plan;
+        self.name_there(&mut lease, &mut task, &statement, (Serving { id, there, wanted, decided }, kept));
         self.run(lease, &mut task).await
     }
 
@@ -209,10 +213,11 @@ impl Client {
         let task = Task::new(command, Some(effects));
         let bound = statement.bound.as_ref().filter(|_| !mariadb);
         let mut rehearsals = bound.map_or_else(Vec::new, |bound| bound.rehearsals(&nulls));
+        let decided = !rehearsals.is_empty() && statement.text.is_set();
         if !rehearsals.is_empty() && !sql::obeys_select_limit(statement.text.bytes(), statement.text.mode()) {
             rehearsals.clear();
         }
-        Ok(Box::new(Plan { id, statement, wanted, task, kept, rehearsals }))
+        Ok(Box::new(Plan { id, statement, wanted, task, kept, rehearsals, decided }))
     }
 
     /// Has a backend's statement that nobody has executed yet come to what it would be after what this client has bound
@@ -257,15 +262,16 @@ impl Client {
         &mut self,
         lease: &mut Lease<Server>,
         task: &mut Task,
-        (id, statement): (u32, &Statement),
-        (there, wanted, kept): (u32, Wanted, Option<usize>),
+        statement: &Statement,
+        (serving, kept): (Serving, Option<usize>),
     ) {
+        let Serving { id, there, ref wanted, .. } = serving;
         if statement.held.is_some() {
-            lease.prepared.use_held(there, &wanted);
+            lease.prepared.use_held(there, wanted);
         } else if wanted.cursor() {
-            lease.prepared.hold(there, &wanted);
+            lease.prepared.hold(there, wanted);
         }
-        let known = lease.prepared.bound(there, &wanted);
+        let known = lease.prepared.bound(there, wanted);
         match (kept, &statement.bound) {
             (Some(len), Some(bound)) if !known.is_some_and(|known| Arc::ptr_eq(known, bound) || known.means(bound)) => {
                 task.front = self.front_with_types(task.command, len, there, bound);
@@ -278,9 +284,9 @@ impl Client {
             }
             _ => {}
         }
-        lease.prepared.bind(there, &wanted, None);
+        lease.prepared.bind(there, wanted, None);
         self.put_statement_id(there);
-        task.statement = Some(Serving { id, there, wanted });
+        task.statement = Some(serving);
     }
 
     /// The execute's front with the types in it that the client has sent before.
@@ -305,7 +311,7 @@ impl Client {
     /// The command was answered: what that means for the statement. True if long data may be left in it that must not
     /// meet another client's execute.
     pub(super) fn served(&mut self, lease: &mut Lease<Server>, command: Command, serving: &Serving) -> bool {
-        let &Serving { id, there, ref wanted } = serving;
+        let &Serving { id, there, ref wanted, decided } = serving;
         let Some(statement) = self.session.statement(id).cloned() else { return false };
         let begun = self.error != 0 && !NOT_BEGUN.contains(&self.error);
         let executes = matches!(command, Command::StmtExecute | Command::StmtBulkExecute);
@@ -326,8 +332,6 @@ impl Client {
             Command::StmtSendLongData => long_data = true,
             _ => {}
         }
-        // What MySQL has decided about the parameters of a `SET`, no other statement can be made to decide.
-        let decided = executes && statement.params > 0 && wanted.is_set() && !self.session.options().mariadb;
         if decided && statement.held.is_none() {
             lease.prepared.hold(there, wanted);
         }

@@ -128,7 +128,7 @@ impl Client {
             lease.prepared.hold(there, &wanted);
         }
         self.put_statement_id(there);
-        self.run_about(lease, prefix, Command::StmtSendLongData, Serving { id, there, wanted }).await
+        self.run_about(lease, prefix, Command::StmtSendLongData, Serving { id, there, wanted, decided: false }).await
     }
 
     async fn run_about(&mut self, lease: Lease<Server>, prefix: Prefix, command: Command, serving: Serving) -> Next {
@@ -141,7 +141,7 @@ impl Client {
     fn held(&mut self, id: u32) -> Option<(Lease<Server>, Serving)> {
         let statement = self.session.statement(id)?;
         let (there, wanted) = (statement.held?, Wanted::new(statement, false));
-        Some((self.lease.take()?, Serving { id, there, wanted }))
+        Some((self.lease.take()?, Serving { id, there, wanted, decided: false }))
     }
 
     /// COM_STMT_FETCH

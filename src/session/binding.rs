@@ -102,7 +102,7 @@ impl Kind {
 const MOST_STEPS: usize = 4;
 
 /// What MySQL has decided by after one more execute with these wishes.
-fn decided(steps: &[u8], wishes: Box<[u8]>) -> Box<[u8]> {
+fn decided(steps: &[u8], wishes: &[u8]) -> Box<[u8]> {
     let len = wishes.len().max(1);
     let last = |at: usize| {
         Kind(steps.len().checked_sub(len).and_then(|from| steps.get(from + at)).copied().unwrap_or_default())
@@ -169,7 +169,7 @@ impl Bound {
             let old = |at: usize, code| earlier.get(at).copied().filter(|_| code == Kind::NULL_TYPE);
             codes.enumerate().map(|(at, (code, new))| old(at, code).unwrap_or(new)).collect()
         } else {
-            decided(earlier, wishes(types, nulls))
+            decided(earlier, &wishes(types, nulls))
         };
         Self { kinds, types: types.into(), state: Arc::clone(state) }
     }
@@ -177,7 +177,7 @@ impl Bound {
     /// MySQL: executed with types as before; none if that changes nothing.
     #[must_use]
     pub fn executed(&self, nulls: &[u8]) -> Option<Self> {
-        let kinds = decided(&self.kinds, wishes(&self.types, nulls));
+        let kinds = decided(&self.kinds, &wishes(&self.types, nulls));
         (kinds != self.kinds).then(|| Self { kinds, ..self.clone() })
     }
 
@@ -186,7 +186,7 @@ impl Bound {
     #[must_use]
     pub fn rehearsals(&self, nulls: &[u8]) -> Vec<Rehearsal> {
         let params = self.types.len() / 2;
-        if params == 0 || decided(&[], wishes(&self.types, nulls)) == self.kinds {
+        if params == 0 || decided(&[], &wishes(&self.types, nulls)) == self.kinds {
             return Vec::new();
         }
         self.kinds.chunks(params).map(Rehearsal::of).collect()

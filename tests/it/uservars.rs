@@ -303,6 +303,22 @@ on_both!(what_was_never_set_stays_so_where_a_session_stays, one_backend, |t| asy
     }
 });
 
+on_both!(what_a_preparation_creates_is_there, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let mut others = t.client().await;
+    for (a, b, c, d) in [("a", "b", "c", "d"), ("e", "f", "g", "h")] {
+        // Prepared by others too, so the answer may be remembered.
+        others.prepare(&format!("SET @{a} = ?")).await;
+        twin.prepare(&format!("SET @{a} = ?")).await;
+        twin.prepare(&format!("SELECT @{b} := _latin1'x'")).await;
+        twin.query(&format!("PREPARE p FROM 'SET @{c} = 5'")).await;
+        twin.prepare(&format!("SELECT 5 INTO @{d}")).await;
+        for name in [a, b, c, d] {
+            twin.query(&format!("SELECT @{name}, COLLATION(@{name}), COERCIBILITY(@{name})")).await;
+        }
+    }
+});
+
 on_both!(unseen_code_reads_its_own_sessions_variables, one_backend, |t| async move {
     unseen(&t).await;
     let (mut one, mut other, mut third) = (t.client().await, t.client().await, t.client().await);

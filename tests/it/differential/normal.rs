@@ -15,8 +15,8 @@
 //! 9. MariaDB tells old clients in the EOFs of a CALL, or of a SELECT with a function, that the session's state changed: they
 //!    did not ask to be told, are told nothing else of it, and the proxy's backends tell it elsewhere.
 //! 10. What a connection to MariaDB finds in its thread when it is new: the memory of a connection that has ended is used
-//!    again. Measured on private connections: after another one has said `DO 1/0` and gone, the OK of a login counts 1 warning
-//!    or none, and `FOUND_ROWS()` is 0, 1 or 3 until the connection has found rows of its own.
+//!     again. Measured on private connections: after another one has said `DO 1/0` and gone, the OK of a login counts 1 warning
+//!     or none, and `FOUND_ROWS()` is 0, 1 or 3 until the connection has found rows of its own.
 
 use bytes::{Bytes, BytesMut};
 use myriad::protocol::capability::{CapabilityFlags, StatusFlags};

@@ -125,6 +125,8 @@ impl Play {
         let (direct, proxied) = tokio::join!(self.direct.play(step), self.proxied.play(step));
         if !step.act.is_silent() {
             self.settle(step).await;
+        } else if matches!(step.act, Act::Statement(Command::StmtSendLongData, ..)) {
+            self.settle_silently(client).await;
         }
         self.tally.steps += 1;
         let capabilities = self.direct.capabilities(client);
@@ -255,13 +257,24 @@ impl Play {
         self.tally.most_pinned = self.tally.most_pinned.max(usize::try_from(pinned).unwrap_or_default());
     }
 
+    /// The same after long data, which is not answered: mostly it pins.
+    async fn settle_silently(&mut self, client: usize) {
+        let Some((metrics, _)) = self.proxy.clone().filter(|_| !self.pinned.contains(&client)) else { return };
+        let limit = Instant::now() + Duration::from_millis(50);
+        while metrics.client.state.get(ClientState::Pinned).get() <= self.settled && Instant::now() < limit {
+            pause().await;
+        }
+        let pinned = metrics.client.state.get(ClientState::Pinned).get();
+        if pinned > self.settled {
+            self.pinned.push(client);
+            self.settled = pinned;
+        }
+    }
+
     /// Resets clients until somebody else finds a backend as well: those first who are pinned for longest.
     async fn relieve(&mut self, script: &Script, step: &Step) -> Result<(), Difference> {
         let Some((_, most)) = self.proxy.clone() else { return Ok(()) };
         let most = i64::try_from(most).expect("a small number");
-        if step.act.is_silent() {
-            return Ok(());
-        }
         let mut others = script.profiles.iter().enumerate();
         while self.settled > most {
             let oldest = self.pinned.iter().copied().find(|client| *client != step.client);
