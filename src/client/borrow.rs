@@ -14,7 +14,7 @@ use crate::backend::{Class, Prefix, QueryError};
 use crate::metrics::{ClientState, CloseReason, Goodbye, LeaseKind};
 use crate::pool::{Lease, SchemaId, Server};
 use crate::protocol::command::Command;
-use crate::session::{Ask, BackendState, PinReason, PinSet, Plan, Restore, UserVariables, falls_back, plan};
+use crate::session::{Ask, BackendState, PinReason, Plan, Restore, UserVariables, falls_back, plan};
 use crate::sql::{Effects, Flags};
 
 /// How many backends are tried that cannot be brought out of their schema.
@@ -47,7 +47,13 @@ impl Client {
                 // Nobody else was on it: it is as this session left it.
                 Some(lease) => {
                     let mut lease = self.resumed(lease).await?;
-                    let prefix = self.erasure(&lease, command, effects);
+                    let mut prefix = Prefix::default();
+                    if let Some(effects) = effects.filter(|effects| !effects.mentions.is_empty()) {
+                        match Box::pin(self.erasure(&mut lease, command, effects)).await {
+                            Some(erasure) => prefix = erasure,
+                            None => return Err(self.lost(lease).await),
+                        }
+                    }
                     let asks = || effects.is_some_and(|it| it.may(Flags::READS_DIAGNOSTICS | Flags::EXECUTE));
                     // That is a statement, too.
                     if prefix.replies > 0 && asks() && !Box::pin(self.part_from_last(&mut lease, effects)).await {
@@ -198,25 +204,6 @@ impl Client {
             return None;
         }
         Some(lease)
-    }
-
-    /// Sees to it that the command finds no user variable that this session never had, on a backend that it cannot leave
-    /// for a reset: by other words, or by a statement in front of it. (If code of its own ran that was not seen, they are
-    /// more likely its own.)
-    fn erasure(&mut self, lease: &Lease<Server>, command: Command, effects: Option<&Effects>) -> Prefix {
-        let unseen: PinSet = [PinReason::Unexplained, PinReason::Call].into_iter().collect();
-        if !lease.served.others(self.owner()) || self.session.pins().intersects(unseen) {
-            return Prefix::default();
-        }
-        let Some(effects) = effects.filter(|effects| !effects.mentions.is_empty()) else { return Prefix::default() };
-        let erasure = if command == Command::Query && self.is_whole() {
-            let (text, erasure) = self.session.without_foreign(self.text(), effects);
-            text.into_iter().for_each(|text| self.replace_command(command, &text));
-            erasure
-        } else {
-            self.session.erasure(effects)
-        };
-        erasure.map_or_else(Prefix::default, |sql| Prefix::statement(&sql, lease))
     }
 
     /// Takes back the backend that this session must keep: somebody else has asked it what only it knew.

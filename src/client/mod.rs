@@ -33,6 +33,7 @@ mod state;
 mod statements;
 mod tune;
 mod turn;
+mod unset;
 pub mod users;
 mod watch;
 

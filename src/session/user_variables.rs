@@ -203,13 +203,21 @@ impl Session {
         }
     }
 
+    /// The text without these, if they can be read under another name.
+    #[must_use]
+    pub fn without(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
+        let is_named = |name: &str| names.iter().any(|other| other == name);
+        reword_unset(text, self.mode(), is_named).map(|(text, _)| text)
+    }
+
     /// A statement that makes NULL of those, where nothing better can be done.
     #[must_use]
     pub fn erasure(&self, effects: &Effects) -> Option<String> {
         erase(self.foreign(effects))
     }
 
-    fn foreign<'e>(&self, effects: &'e Effects) -> impl Iterator<Item = &'e str> {
+    /// Those that the text reads and the session does not have.
+    pub fn foreign<'e>(&self, effects: &'e Effects) -> impl Iterator<Item = &'e str> {
         effects.mentions.iter().filter(|it| it.is_read && !self.owns(it.name)).map(|it| it.name)
     }
 }

@@ -26,6 +26,7 @@ mod leaks;
 mod limits;
 mod login;
 mod named;
+mod neverset;
 mod openings;
 mod outages;
 mod packets;
