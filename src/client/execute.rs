@@ -118,6 +118,10 @@ impl Client {
         if rehearses && !Box::pin(self.rehearse(&mut lease, there, &plan.rehearsals)).await {
             return self.lost(lease).await;
         }
+        let prepared_in = plan.statement.state.schema();
+        if prepared_in != self.session.state().schema() && (instead.is_some() || prepared_in.is_none()) {
+            self.session.expect_way_back();
+        }
         if let Some((plain, rows)) = instead {
             self.put_statement_id(there);
             return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;

@@ -62,7 +62,8 @@ impl Client {
             None => Spoken { need: Need::All, ..Spoken::default() },
             Some(Naming::Prepare { name, bare, literal, read }) => {
                 // If the server cannot read this, what has the name now stays.
-                let need = if read { Need::Nothing } else { Need::All };
+                let sure = read && (!bare || self.session.is_bare(&name));
+                let need = if sure { Need::Nothing } else { Need::All };
                 let named = literal.and_then(|literal| self.foresee_name(&name, &literal));
                 if let (Some(named), Some(effects)) = (&named, &mut task.effects) {
                     // MySQL looks at them now.
@@ -287,7 +288,7 @@ impl Client {
             Some(Deed::Prepare { named: Some(named), .. }) if self.error == 0 => lease.names.put(named),
             Some(Deed::Prepare { name, .. } | Deed::Deallocate(name)) if self.error == 0 => lease.names.remove(name),
             // If it is there still, it is the session's alone, who keeps the backend.
-            Some(Deed::Prepare { name, read: false, .. }) if self.error == PARSE_ERROR => lease.names.remove(name),
+            Some(Deed::Prepare { name, .. }) if self.error == PARSE_ERROR => lease.names.remove(name),
             Some(_) => {}
             None => {
                 let about = |effects: &Effects| effects.may(Flags::PREPARE | Flags::DEALLOCATE);

@@ -58,7 +58,9 @@ impl Client {
                 self.session.answered(plain);
                 let mut out = BytesMut::new();
                 let binary = command == Command::StmtExecute;
-                reply::rows(&mut out, &answer, (&rows, binary), self.guest.capabilities);
+                let mut changes = BytesMut::new();
+                self.session.filter(b"", &mut changes);
+                reply::rows(&mut out, &answer, (&rows, binary), &changes, self.guest.capabilities);
                 (self.send(&mut out).await, true)
             }
             Err(QueryError::Refused { code, state, message }) => {

@@ -303,6 +303,7 @@ pub fn rows(
     out: &mut BytesMut,
     answer: &backend::Rows,
     (rows, binary): (&[Vec<Option<Vec<u8>>>], bool),
+    changes: &[u8],
     client: CapabilityFlags,
 ) {
     let old = !client.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
@@ -331,6 +332,6 @@ pub fn rows(
         let EofPacket { warnings, status } = eof;
         let end = OkPacket { header, affected_rows: 0, insert_id: 0, status, warnings, info: b"", session_state: b"" };
         let tracks = client.contains(CapabilityFlags::CLIENT_SESSION_TRACK);
-        packet_with(out, seq, |out| end.encode(out, tracks));
+        packet_with(out, seq, |out| end.with_changes(!changes.is_empty(), changes).encode(out, tracks));
     }
 }

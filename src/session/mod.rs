@@ -279,7 +279,7 @@ impl Session {
     pub fn filter(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
         match self.untold {
             Untold::Nothing => self.options.tracks && self.wishes.filter(&mut self.told, raw, out),
-            Untold::There | Untold::Here => self.filter_late(raw, out),
+            _ => self.filter_late(raw, out),
         }
     }
 

@@ -128,6 +128,13 @@ impl Session {
         }
     }
 
+    /// Whether the server has read this name without quotes.
+    #[must_use]
+    pub fn is_bare(&self, name: &str) -> bool {
+        let entry = self.rare.as_ref().and_then(|rare| rare.names.by_name.get(name));
+        entry.is_none_or(|entry| entry.bare)
+    }
+
     /// All statements that have a name and are known.
     pub fn all_named(&self) -> impl Iterator<Item = &Arc<Named>> {
         let entries = self.rare.iter().flat_map(|rare| rare.names.by_name.values());
@@ -203,11 +210,11 @@ impl Session {
         let names = &mut self.rare().names;
         match *deed {
             Deed::Prepare { name, bare, named, .. } if succeeded => names.insert(name, Entry { named, bare, stays }),
-            // Perhaps the name cannot be spelled like this.
-            Deed::Prepare { name, bare: true, .. }
-                if unread && names.by_name.get(&name).is_some_and(|entry| !entry.bare) => {}
-            // Perhaps it could not read what the statement comes from; or it could, but not the statement.
-            Deed::Prepare { name, read: false, .. } if unread && names.by_name.contains_key(&name) => {
+            // Perhaps the server could not read the name as it is spelled here, or what the statement comes from; or it could,
+            // but not the statement.
+            Deed::Prepare { name, bare, read, .. }
+                if unread && names.by_name.get(&name).is_some_and(|entry| !read || (bare && !entry.bare)) =>
+            {
                 if let Some(entry) = names.by_name.get_mut(&name) {
                     (entry.named, entry.stays) = (None, true);
                 }

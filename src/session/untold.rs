@@ -20,6 +20,8 @@ pub(super) enum Untold {
     There,
     /// The server has told us.
     Here,
+    /// With the next OK: a private connection would tell it.
+    Now,
 }
 
 impl Session {
@@ -37,13 +39,22 @@ impl Session {
         }
     }
 
+    /// A statement is about to be executed in the present schema that a private connection would run in the one that it was
+    /// prepared in, and come back from there.
+    pub fn expect_way_back(&mut self) {
+        if self.options.tracks {
+            self.untold = Untold::Now;
+        }
+    }
+
     /// As [`Session::filter`], where a schema may come late.
     pub(super) fn filter_late(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
         let state = std::sync::Arc::clone(&self.state);
         let current = state.schema().unwrap_or_default();
         // What is executed may have been prepared in another schema, and come back from there.
         let own = self.turn.command != Command::Query || self.turn.flags.any(Flags::USE | Flags::RUNS_UNSEEN);
-        let (mut late, mut chosen, mut rest) = (self.untold == Untold::Here, false, BytesMut::new());
+        let (mut late, mut chosen, mut rest) =
+            (matches!(self.untold, Untold::Here | Untold::Now), false, BytesMut::new());
         for change in changes(raw).map_while(Result::ok) {
             match change {
                 Change::Schema(schema) if !own && schema == current => late = true,
@@ -55,7 +66,7 @@ impl Session {
         }
         let mut told = BytesMut::new();
         let changed = self.wishes.filter(&mut self.told, &rest, &mut told);
-        if !late || chosen || (self.options.mariadb && !changed) {
+        if !late || chosen || (self.options.mariadb && !changed && self.untold != Untold::Now) {
             self.untold = match self.untold {
                 _ if chosen => Untold::Nothing,
                 _ if late => Untold::Here,

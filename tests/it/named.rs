@@ -377,3 +377,19 @@ on_both!(what_the_server_cannot_read_leaves_the_name_alone, one_backend, |t| asy
     }
     t.until("myriad_pinned_clients", None, 0.0).await;
 });
+
+on_both!(a_name_with_and_without_quotes, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    for failing in ["PREPARE p FROM @text", "PREPARE p FROM 'SELEC'", "PREPARE p FROM 'SELECT nothing'"] {
+        twin.query("PREPARE `P` FROM 'SELECT 5'").await;
+        // Whose fault a syntax error is, nobody knows.
+        twin.query_and_keep(failing).await;
+        twin.query_and_keep("EXECUTE p USING @x").await;
+        twin.query_and_keep("DEALLOCATE PREPARE p").await;
+        twin.command(Command::ResetConnection, b"").await;
+    }
+    // A word that is no name without quotes.
+    twin.query("PREPARE `select` FROM 'SELECT 5'").await;
+    twin.query_and_keep("PREPARE select FROM 'SELECT 6'").await;
+    twin.query_and_keep("EXECUTE `select`").await;
+});

@@ -6,7 +6,7 @@ use myriad::config::{BackendTlsMode, Config, User};
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
 
-use crate::support::{Login, Setup, Twin, Wire, on_both};
+use crate::support::{Kind, Login, Setup, Twin, Wire, on_both};
 
 fn one_backend(config: &mut Config) {
     config.pool.max_connections = 1;
@@ -316,6 +316,26 @@ on_both!(the_way_back_from_a_procedure_that_failed_is_told, one_backend, |t| asy
             }
             twin.command(Command::ResetConnection, b"").await;
         }
+    }
+    drop_schema(&t, &there).await;
+});
+
+on_both!(an_execute_tells_its_way_back_from_the_schema_of_its_preparation, one_backend, |t| async move {
+    let there = another_schema(&t).await;
+    let texts = ["COMMIT", "SELECT 1", "SHOW WARNINGS", "SELECT DATABASE()", "DO 1"];
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let mut ids = Vec::new();
+    // (MySQL prepares no SHOW WARNINGS.)
+    for text in texts.into_iter().filter(|text| t.kind == Kind::MariaDb || !text.starts_with("SHOW")) {
+        ids.push(twin.prepare(text).await);
+    }
+    twin.query(&format!("USE {there}")).await;
+    for id in &ids {
+        twin.execute(*id, &[]).await;
+        twin.query("SELECT CAST('x' AS SIGNED)").await;
+    }
+    for id in &ids {
+        twin.execute(*id, &[]).await;
     }
     drop_schema(&t, &there).await;
 });
