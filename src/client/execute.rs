@@ -47,6 +47,11 @@ struct Plan {
     decided: bool,
 }
 
+/// Whether what was found, and perhaps must be prepared first, is new to its backend and must not be.
+fn rehearses(plan: &Plan, found: Option<(u32, bool)>) -> bool {
+    !plan.rehearsals.is_empty() && found.is_none_or(|(_, is_new)| is_new)
+}
+
 impl Client {
     /// COM_STMT_BULK_EXECUTE
     pub(super) async fn bulk_execute(&mut self) -> Next {
@@ -80,9 +85,7 @@ impl Client {
             Some(there) => Some((there, false)),
             None => lease.prepared.find(&plan.wanted),
         };
-        let rehearses =
-            |found: Option<(u32, bool)>| !plan.rehearsals.is_empty() && found.is_none_or(|(_, is_new)| is_new);
-        let parts = found.is_none() || rehearses(found) || self.parts_by_tuning(&lease, command, effects);
+        let parts = found.is_none() || rehearses(&plan, found) || self.parts_by_tuning(&lease, command, effects);
         if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
@@ -103,7 +106,6 @@ impl Client {
             Some(Recall::Lost(what)) => return Box::pin(self.refuse(lease, what)).await,
             _ => {}
         }
-        let rehearses = !plan.rehearsals.is_empty() && found.is_none_or(|(_, is_new)| is_new);
         let there = match found {
             Some((there, _)) => there,
             None => {
@@ -115,13 +117,10 @@ impl Client {
                 }
             }
         };
-        if rehearses && !Box::pin(self.rehearse(&mut lease, there, &plan.rehearsals)).await {
+        if rehearses(&plan, found) && !Box::pin(self.rehearse(&mut lease, there, &plan.rehearsals)).await {
             return self.lost(lease).await;
         }
-        let prepared_in = plan.statement.state.schema();
-        if prepared_in != self.session.state().schema() && (instead.is_some() || prepared_in.is_none()) {
-            self.session.expect_way_back();
-        }
+        self.expect_way_back(&plan.statement, instead.is_some());
         if let Some((plain, rows)) = instead {
             self.put_statement_id(there);
             return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;
@@ -131,6 +130,15 @@ impl Client {
         let Plan { id, statement, wanted, mut task, kept, decided, .. } = *plan;
         self.name_there(&mut lease, &mut task, &statement, (Serving { id, there, wanted, decided }, kept));
         self.run(lease, &mut task).await
+    }
+
+    /// A private connection would run it in the schema that it was prepared in, and come back from there. `here`: it is
+    /// answered from memory.
+    fn expect_way_back(&mut self, statement: &Statement, here: bool) {
+        let there = statement.state.schema();
+        if there != self.session.state().schema() && (here || there.is_none()) {
+            self.session.expect_way_back();
+        }
     }
 
     /// Whom the execute kills, if it does: a client's number is none that the server knows.
