@@ -84,6 +84,9 @@ impl Client {
         if let Some(mark) = self.session.mark(task.command, task.effects.as_ref()) {
             prefix.append(mark, &lease);
         }
+        if let Some(count) = task.effects.as_ref().and_then(|effects| self.session.count_for_call(effects)) {
+            prefix.append(count, &lease);
+        }
         let recall = match &task.spoken {
             Some(spoken) => self.recalled_spoken(spoken, task.effects.as_ref()),
             None => self.recalled(task.command, task.effects.as_ref()),

@@ -82,13 +82,14 @@ impl Kind {
         }
     }
 
-    /// A type and a value of this kind, for an execute that nobody asked for.
+    /// A type and a value of this kind, for an execute that nobody asked for. (A number that may be a date, as 0 may, would be
+    /// taken for one where there was one before.)
     fn sample(self) -> ([u8; 2], &'static [u8]) {
         match self {
-            Self::SIGNED => ([8, 0], &[0; 8]),
-            Self::UNSIGNED => ([8, 0x80], &[0; 8]),
-            Self::DECIMAL => ([0xf6, 0], b"\x010"),
-            Self::DOUBLE => ([5, 0], &[0; 8]),
+            Self::SIGNED => ([8, 0], &[2, 0, 0, 0, 0, 0, 0, 0]),
+            Self::UNSIGNED => ([8, 0x80], &[2, 0, 0, 0, 0, 0, 0, 0]),
+            Self::DECIMAL => ([0xf6, 0], b"\x0512.50"),
+            Self::DOUBLE => ([5, 0], &[0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
             Self::DATE => ([10, 0], b"\x04\xd0\x07\x01\x01"),
             Self::TIME => ([11, 0], b"\0"),
             Self::DATETIME => ([12, 0], b"\x04\xd0\x07\x01\x01"),
@@ -240,6 +241,8 @@ mod tests {
     use super::*;
     use crate::session::{Interner, StateSpec};
 
+    const SAMPLE_LONG: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 0];
+    const SAMPLE_DOUBLE: [u8; 8] = [0, 0, 0, 0, 0, 0, 0xf8, 0x3f];
     const LONG: [u8; 2] = [3, 0];
     const TEXT: [u8; 2] = [0xfd, 0];
     const NULL: [u8; 2] = [6, 0];
@@ -298,14 +301,21 @@ mod tests {
         assert!(first.rehearsals(&[0]).is_empty() && first.executed(&[3]).is_none());
         // A NULL asks for nothing, so this execute alone would come to something else.
         let all = first.rehearsals(&[1]);
-        assert_eq!(all, [Rehearsal { nulls: vec![0], types: vec![5, 0, 8, 0], values: vec![0; 16] }]);
+        assert_eq!(
+            all,
+            [Rehearsal {
+                nulls: vec![0],
+                types: vec![5, 0, 8, 0],
+                values: [&SAMPLE_DOUBLE[..], &SAMPLE_LONG].concat()
+            }]
+        );
         // The first one decided nothing about a NULL.
         let null = Bound::new(&types, &[1], None, &state, false);
         let then = null.executed(&[0]).unwrap();
         assert_eq!(then.rehearsals(&[0]).len(), 2);
         assert_eq!(
             then.rehearsals(&[0])[0],
-            Rehearsal { nulls: vec![1], types: vec![0xfd, 0, 8, 0], values: vec![0; 8] }
+            Rehearsal { nulls: vec![1], types: vec![0xfd, 0, 8, 0], values: SAMPLE_LONG.to_vec() }
         );
     }
 

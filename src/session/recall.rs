@@ -132,6 +132,15 @@ impl Session {
         }
     }
 
+    /// MySQL counts in the OK of a CALL what the statement before has counted, if the procedure runs none: what leaves the same
+    /// number on a backend that has another one. (More than one cannot be left without a table.)
+    #[must_use]
+    pub fn count_for_call(&self, effects: &Effects) -> Option<&'static str> {
+        let memory = &self.memory;
+        let moved = !self.options.mariadb && effects.may(Flags::CALL) && memory.count_moved;
+        moved.then_some(if memory.row_count == 1 { "SELECT 1 INTO @`myriad: one`" } else { "DO 0" })
+    }
+
     /// None where the client has chosen another one (`SET pseudo_thread_id`).
     fn own_number(&self, id: u32) -> Option<i128> {
         (!self.pins.contains(PinReason::WriteOnlyVariable)).then_some(id.into())

@@ -320,3 +320,13 @@ on_both!(what_is_found_by_statements_that_are_no_select, one_backend, |t| async 
     twin.command(Command::ResetConnection, b"").await;
     twin.query("SELECT FOUND_ROWS() AS f").await;
 });
+
+on_both!(a_procedure_that_runs_nothing_counts_what_was_counted_before, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    twin.queries(&["CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)", "CREATE PROCEDURE nothing() BEGIN END"]).await;
+    for before in ["UPDATE t SET n = n + 1", "DO 1", "SELECT n FROM t", "UPDATE t SET n = n", "SELECT * FROM nowhere"] {
+        twin.query(before).await;
+        twin.query("CALL nothing()").await;
+        twin.query("SELECT ROW_COUNT() AS r").await;
+    }
+});

@@ -110,10 +110,10 @@ fn a_preparation_that_fails_takes_the_name_away() {
     for mut stage in Stage::both() {
         stage.query("PREPARE p FROM 'SELECT 1'", &[ok()]).query("PREPARE p FROM 'SELEKT'", &[err(1064)]);
         assert!(matches!(stage.session.named("p"), Known::Nothing));
-        // Nobody could read this name.
+        // Nobody could read this name; but of another one that was spelled with quotes, it is gone.
         stage.query("PREPARE `select` FROM 'SELECT 1'", &[ok()]);
-        stage.query("PREPARE select FROM 'SELECT 2'", &[err(1064)]);
-        assert!(matches!(stage.session.named("select"), Known::Statement(_)));
+        stage.query("PREPARE select FROM 'SELECT 2'", &[err(1064)]).pinned(&["text_prepare"]);
+        assert!(matches!(stage.session.named("select"), Known::Unseen));
         stage.query("PREPARE `select` FROM 'SELEKT'", &[err(1064)]).pinned(&[]);
         assert!(matches!(stage.session.named("select"), Known::Nothing));
     }
