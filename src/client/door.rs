@@ -151,6 +151,8 @@ pub struct Settings {
     pub stall_timeout: Duration,
     /// `limits.buffer`, in bytes
     pub buffer: usize,
+    /// `server.compression`
+    pub compression: bool,
     /// `limits.user_variables`, in bytes
     pub user_variables: usize,
     /// `limits.max_prepared_statements`
@@ -175,6 +177,7 @@ impl Settings {
             max_packet: config.limits.max_packet,
             stall_timeout: config.limits.stall_timeout,
             buffer: config.limits.buffer,
+            compression: config.server.compression,
             user_variables: config.limits.user_variables,
             max_statements: config.limits.max_prepared_statements,
             session_mode: config.pool.mode == PoolMode::Session,

@@ -15,7 +15,7 @@ use crate::metrics::{CloseReason, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
 use crate::protocol::auth::{Nonce, Plugin, Secret};
-use crate::protocol::capability::{CapabilityFlags, NEVER_OFFERED};
+use crate::protocol::capability::{COMPRESSION, CapabilityFlags, NEVER_OFFERED};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::{
     Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
@@ -107,7 +107,7 @@ pub(super) async fn change_user(
 
 /// How this client may log in.
 pub(super) fn policy(door: &Door, stream: &Stream) -> Policy {
-    let local = matches!(stream, Stream::Unix(_));
+    let local = stream.is_local();
     Policy { tls_offered: door.tls.is_some() && !local, tls_required: door.tls_required, local }
 }
 
@@ -169,7 +169,10 @@ async fn facts(door: &Door) -> Result<Arc<ServerFacts>, Fault> {
 
 /// The server's own greeting, minus what cannot be carried.
 pub(super) fn greeting(door: &Door, facts: &ServerFacts, connection_id: u32) -> Greeting {
-    let capabilities = (facts.capabilities - NEVER_OFFERED) | CapabilityFlags::CLIENT_LONG_PASSWORD;
+    let mut capabilities = (facts.capabilities - NEVER_OFFERED) | CapabilityFlags::CLIENT_LONG_PASSWORD;
+    if !door.settings.compression {
+        capabilities -= COMPRESSION;
+    }
     let native = facts.mariadb && !door.users.is_passthrough();
     Greeting {
         version: facts.version.clone(),
@@ -200,6 +203,10 @@ async fn follow(
             let schema = guest.schema.as_deref().filter(|schema| !schema.is_empty());
             reply::welcome(&mut out, machine.next_seq(), status, schema, tracks);
             packets::write(stream, &mut out).await.map_err(gone)?;
+            // Behind the last packet of the login, as servers do it.
+            if let Some(algorithm) = request.compression {
+                stream.compress(algorithm, threshold.door.settings.buffer);
+            }
             Ok(guest)
         }
         Err((fault, result)) => {

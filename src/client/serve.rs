@@ -191,7 +191,7 @@ impl Client {
         loop {
             if let Some(header) = Header::parse(self.buffer.data()) {
                 let whole = HEADER + header.len;
-                if header.seq != 0 {
+                if header.seq != 0 && !self.ignore_number() {
                     return Err(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
                 }
                 if header.len == 0 {
@@ -199,11 +199,15 @@ impl Client {
                 }
                 if self.buffer.len() >= whole || self.buffer.is_full() {
                     let code = self.buffer.data().get(HEADER).copied().unwrap_or_default();
+                    self.stream.begin_reply();
                     return Ok(Command::from_byte(code));
                 }
             }
             match self.wait().await {
                 Wake::Bytes(n) => self.count_from_client(n),
+                Wake::Closed(Goodbye::Protocol) => {
+                    return Err(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+                }
                 Wake::Closed(goodbye) => return Err(goodbye),
                 Wake::Kept(lease) => self.adopt(lease).await,
                 Wake::BackendGone => {
@@ -214,6 +218,12 @@ impl Client {
                 Wake::Summoned(summons) => return Err(self.summoned_away(summons).await),
             }
         }
+    }
+
+    /// In compressed frames, servers look at the frames' numbers only: what a command has there is no mistake.
+    fn ignore_number(&mut self) -> bool {
+        let number = self.buffer.data_mut().get_mut(HEADER - 1);
+        self.stream.is_compressed() && number.is_some_and(|number| std::mem::take(number) > 0)
     }
 
     /// Waits until the client says something, somebody else wants something of it, or its pinned backend dies.
@@ -266,6 +276,7 @@ impl Client {
     pub(super) async fn last_words(&mut self, seq: u8, fault: &Fault, goodbye: Goodbye) -> Goodbye {
         let mut out = BytesMut::new();
         fault.write(&mut out, seq);
+        self.stream.begin_reply();
         self.door.metrics.relay.error(fault.code().0);
         let _ = tokio::time::timeout(Duration::from_secs(1), packets::write(&mut self.stream, &mut out)).await;
         goodbye
@@ -426,6 +437,7 @@ enum Wake {
 pub(super) fn goodbye_of(error: &io::Error) -> Goodbye {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Goodbye::Closed,
+        io::ErrorKind::InvalidData => Goodbye::Protocol,
         _ => Goodbye::Io,
     }
 }

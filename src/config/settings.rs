@@ -60,6 +60,8 @@ pub struct Server {
     pub backlog: u32,
     /// Several proxy processes share one port (SO_REUSEPORT). Default false.
     pub reuse_port: bool,
+    /// Clients may compress what they send and get, as far as the server lets them. Default true.
+    pub compression: bool,
     /// At SIGTERM, time for clients to finish before they are cut off. Default 30 s.
     pub drain_timeout: Duration,
     /// TLS with clients.
@@ -377,6 +379,7 @@ impl Default for Server {
             idle_timeout: Duration::from_secs(8 * 3600),
             backlog: 4096,
             reuse_port: false,
+            compression: true,
             drain_timeout: Duration::from_secs(30),
             tls: ServerTls::default(),
         }

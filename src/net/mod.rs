@@ -1,8 +1,10 @@
-//! Sockets: every option, TLS, one stream type, and buffers that are lent only while bytes are in flight.
+//! Sockets: every option, TLS, compression, one stream type, and buffers that are lent only while bytes are in flight.
 //!
 //! Knows what a byte stream is and nothing of what the bytes mean. Tested over loopback on port 0.
 
 pub mod buffer;
+mod codec;
+pub mod compressed;
 pub mod host;
 pub mod stream;
 pub mod tcp;

@@ -1,4 +1,4 @@
-//! One type for every kind of byte stream: TCP, Unix, TLS from either end.
+//! One type for every kind of byte stream: TCP, Unix, TLS from either end, and what is compressed over one of them.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -8,6 +8,9 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use super::compressed::Compressed;
+use crate::protocol::compression::Algorithm;
 
 /// A connected byte stream.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub enum Stream {
     TlsServer(Box<server::TlsStream<TcpStream>>),
     /// TLS over TCP, we are the client.
     TlsClient(Box<client::TlsStream<TcpStream>>),
+    /// Compressed frames over another stream.
+    Compressed(Box<Compressed>),
     /// Nothing: the stream was lost while TLS was starting.
     Lost,
 }
@@ -28,17 +33,57 @@ impl Stream {
     /// Are the bytes encrypted?
     #[must_use]
     pub fn is_tls(&self) -> bool {
-        matches!(self, Self::TlsServer(_) | Self::TlsClient(_))
+        matches!(self.under(), Self::TlsServer(_) | Self::TlsClient(_))
+    }
+
+    /// Is it a Unix socket?
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(self.under(), Self::Unix(_))
+    }
+
+    /// Do the bytes travel in compressed frames?
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        matches!(self, Self::Compressed(_))
+    }
+
+    /// May it hold written bytes back until it is flushed?
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        matches!(self, Self::TlsServer(_) | Self::TlsClient(_) | Self::Compressed(_))
+    }
+
+    /// The stream itself, or what is under its frames.
+    fn under(&self) -> &Self {
+        match self {
+            Self::Compressed(stream) => stream.inner(),
+            _ => self,
+        }
+    }
+
+    /// Compresses all that is read and written from here on; `buffer` bytes are borrowed at a time in either direction.
+    pub fn compress(&mut self, algorithm: Algorithm, buffer: usize) {
+        debug_assert!(!self.is_compressed(), "compressing once is enough");
+        let stream = std::mem::replace(self, Self::Lost);
+        *self = Self::Compressed(Box::new(Compressed::new(stream, algorithm, buffer)));
+    }
+
+    /// What is written from now on answers the next command, or nothing that was asked: frames count from there.
+    pub fn begin_reply(&mut self) {
+        if let Self::Compressed(stream) = self {
+            stream.begin();
+        }
     }
 
     /// Our own address, if it is a TCP connection.
     #[must_use]
     pub fn local_address(&self) -> Option<IpAddr> {
-        let address = match self {
+        let address = match self.under() {
             Self::Tcp(stream) => stream.local_addr(),
             Self::TlsServer(stream) => stream.get_ref().0.local_addr(),
             Self::TlsClient(stream) => stream.get_ref().0.local_addr(),
-            Self::Unix(_) | Self::Lost => return None,
+            Self::Unix(_) | Self::Compressed(_) | Self::Lost => return None,
         };
         address.ok().map(|address| address.ip().to_canonical())
     }
@@ -79,6 +124,7 @@ impl Stream {
             Self::Unix(stream) => stream.poll_read_ready(cx),
             Self::TlsServer(stream) => stream.get_ref().0.poll_read_ready(cx),
             Self::TlsClient(stream) => stream.get_ref().0.poll_read_ready(cx),
+            Self::Compressed(stream) => return stream.poll_readable(cx),
             Self::Lost => return Poll::Ready(()),
         }
         .map(|_| ())
@@ -101,6 +147,7 @@ macro_rules! each {
             Stream::Unix($stream) => $call,
             Stream::TlsServer($stream) => $call,
             Stream::TlsClient($stream) => $call,
+            Stream::Compressed($stream) => $call,
         }
     };
 }

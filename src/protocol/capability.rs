@@ -44,16 +44,17 @@ pub fn on_wire(held: CapabilityFlags) -> (CapabilityFlags, u32) {
 
 /// What the proxy never offers to a client: everything whose packets it does not carry.
 ///
-/// - compression (both kinds), optional metadata, further authentication factors: other packet
-///   layouts than the ones read here;
+/// - optional metadata, further authentication factors: other packet layouts than the ones read here;
 /// - expired passwords: the server would lock the *backend* into a sandbox that others must not share;
 /// - progress reports.
-pub const NEVER_OFFERED: CapabilityFlags = CapabilityFlags::CLIENT_COMPRESS
-    .union(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM)
-    .union(CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA)
+pub const NEVER_OFFERED: CapabilityFlags = CapabilityFlags::CLIENT_OPTIONAL_RESULTSET_METADATA
     .union(CapabilityFlags::MULTI_FACTOR_AUTHENTICATION)
     .union(CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
     .union(CapabilityFlags::CLIENT_PROGRESS_OBSOLETE);
+
+/// What compresses a client's packets. No backend is asked for it.
+pub const COMPRESSION: CapabilityFlags =
+    CapabilityFlags::CLIENT_COMPRESS.union(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM);
 
 /// What every backend connection asks for, whatever the client speaks.
 ///
@@ -103,6 +104,7 @@ mod tests {
         assert!(!NEVER_OFFERED.intersects(BACKEND_ALWAYS));
         assert!(!NEVER_OFFERED.intersects(CLASS_FLAGS));
         assert!(!BACKEND_ALWAYS.intersects(CLASS_FLAGS));
+        assert!(!COMPRESSION.intersects(BACKEND_ALWAYS | CLASS_FLAGS | NEVER_OFFERED));
     }
 
     #[test]

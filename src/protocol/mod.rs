@@ -6,6 +6,7 @@
 pub mod auth;
 pub mod capability;
 pub mod command;
+pub mod compression;
 pub mod frame;
 pub mod handshake;
 pub mod packet;

@@ -114,12 +114,12 @@ async fn forward(
     written.is_ok()
 }
 
-/// Streams the packets of a LOCAL INFILE up to the empty one. The client counts on from what it has seen, which is
-/// `shift` more than the server sent.
+/// Streams the packets of a LOCAL INFILE up to the empty one. The server counts on from its request, `seq`; the client
+/// from what it has seen, or, with compression, from something else.
 pub(super) async fn send_file(
     client: &mut Channel<'_>,
     backend: &mut Channel<'_>,
-    shift: u8,
+    mut seq: u8,
     stall: Duration,
     traffic: &mut Traffic,
 ) -> Result<(), TurnError> {
@@ -131,8 +131,9 @@ pub(super) async fn send_file(
             let data = client.buffer.data_mut().get_mut(at..).unwrap_or_default();
             match packet.next(data) {
                 Part::Header => {
-                    if let Some(seq) = data.get_mut(HEADER - 1) {
-                        *seq = seq.wrapping_sub(shift);
+                    seq = seq.wrapping_add(1);
+                    if let Some(number) = data.get_mut(HEADER - 1) {
+                        *number = seq;
                     }
                     at += HEADER;
                 }
@@ -205,10 +206,10 @@ pub(super) async fn write_within(stream: &mut Stream, bytes: &[u8], limit: Durat
     }
 }
 
-/// Writes everything, and has it leave a TLS stream's own buffer.
+/// Writes everything, and has it leave the buffer that a stream of TLS or of compressed frames has.
 pub(super) async fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes).await?;
-    if stream.is_tls() {
+    if stream.holds_back() {
         stream.flush().await?;
     }
     Ok(())

@@ -31,7 +31,8 @@ pub(super) struct Scan {
     owes_eof: bool,
     /// Where in [`Scan::out`] the status of such an EOF stands: servers put the status of the result's end there.
     guessed: Option<usize>,
-    last_seq: u8,
+    /// The backend's number of the last packet scanned.
+    pub(super) last_seq: u8,
 }
 
 /// The sequence number of a command's last frame.

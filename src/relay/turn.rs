@@ -207,7 +207,7 @@ async fn reply<W: Witness>(
         match pause {
             Pause::Done => return Ok(()),
             Pause::Infile => {
-                command::send_file(client, backend, scan.shift, stall, traffic).await?;
+                command::send_file(client, backend, scan.last_seq, stall, traffic).await?;
                 scan.infile_sent();
             }
             Pause::More => read(client, backend, traffic).await?,

@@ -304,7 +304,8 @@ impl ServerSide {
             // Its reply is the one of mysql_old_password.
             return Err(HandshakeError::TooOld);
         }
-        self.request = Some(LoginRequest::from_response(&response, self.offered(), &self.greeting.plugin));
+        let request = LoginRequest::from_response(&response, self.offered(), &self.greeting.plugin);
+        self.request = Some(request.map_err(|_| HandshakeError::ZstdLevel(response.zstd_level))?);
         self.state = State::Identify { reply: response.reply.to_vec(), again: false };
         Ok(Step::Identify)
     }

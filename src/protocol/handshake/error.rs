@@ -61,6 +61,9 @@ pub enum HandshakeError {
     /// TLS is required, and the client went on without.
     #[error("the client did not ask for TLS, which is required")]
     TlsRequired,
+    /// It asked for zstd of a level that there is not.
+    #[error("the client asked for zstd compression of level {0}, where 1 to 22 are possible")]
+    ZstdLevel(u8),
     /// Our RSA key failed us.
     #[error(transparent)]
     Rsa(RsaError),
@@ -78,7 +81,8 @@ impl HandshakeError {
             | Self::OutOfOrder { .. }
             | Self::TooLarge(_)
             | Self::Malformed(_)
-            | Self::TlsNotOffered => Fault::Peer,
+            | Self::TlsNotOffered
+            | Self::ZstdLevel(_) => Fault::Peer,
             Self::TooOld | Self::NoPlugins | Self::TlsRequired => Fault::Setup,
             Self::Rsa(_) | Self::OutOfTurn => Fault::Us,
         }
@@ -101,6 +105,7 @@ impl HandshakeError {
                 b"HY000",
                 "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
             ),
+            Self::ZstdLevel(_) => (3923, b"HY000", "Invalid zstd compression level for algorithm 'zstd'."),
             Self::Rsa(_) | Self::OutOfTurn => (1105, b"HY000", "Unknown error"),
         };
         Some(Answer { code, state: *state, message })

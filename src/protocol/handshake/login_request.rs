@@ -2,6 +2,7 @@
 
 use crate::protocol::auth::Plugin;
 use crate::protocol::capability::CapabilityFlags;
+use crate::protocol::compression::{Algorithm, BadLevel};
 use crate::protocol::packet::change_user::ChangeUser;
 use crate::protocol::packet::handshake_response::{Attributes, HandshakeResponse};
 
@@ -23,20 +24,30 @@ pub struct LoginRequest {
     pub plugin: Plugin,
     /// What the client says about itself, the first 2 KiB of it.
     pub attributes: Vec<(String, String)>,
+    /// How the client's packets are compressed once it is logged in. A change of users does not touch it.
+    pub compression: Option<Algorithm>,
 }
 
 impl LoginRequest {
     /// From the response to a greeting that offered `offered` and named the plugin `greeted`.
-    pub(super) fn from_response(response: &HandshakeResponse<'_>, offered: CapabilityFlags, greeted: &Plugin) -> Self {
+    ///
+    /// # Errors
+    /// If its compression makes no sense.
+    pub(super) fn from_response(
+        response: &HandshakeResponse<'_>,
+        offered: CapabilityFlags,
+        greeted: &Plugin,
+    ) -> Result<Self, BadLevel> {
         let capabilities = response.head.capabilities & offered;
-        Self {
+        Ok(Self {
             user: decode_name(response.user),
             schema: response.schema.map(<[u8]>::to_vec),
             capabilities,
             collation: response.head.collation.into(),
             plugin: plugin(response.plugin, capabilities, greeted),
             attributes: keep(response.attributes),
-        }
+            compression: Algorithm::agreed(capabilities, response.zstd_level)?,
+        })
     }
 
     /// From COM_CHANGE_USER on a connection with these `capabilities`, whose greeting named `greeted` and `collation`.
@@ -53,6 +64,7 @@ impl LoginRequest {
             collation: change.collation.unwrap_or(collation.into()),
             plugin: plugin(change.plugin, capabilities, greeted),
             attributes: keep(change.attributes),
+            compression: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //!  4  capabilities      n  user, zero                            n  schema, zero   if CLIENT_CONNECT_WITH_DB
 //!  4  largest packet    n  reply: length-encoded if              n  plugin, zero   if CLIENT_PLUGIN_AUTH
 //!  1  collation            CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, n  attributes     if CLIENT_CONNECT_ATTRS
-//! 19  zeros                else one byte of length
+//! 19  zeros                else one byte of length               1  level         if CLIENT_ZSTD_COMPRESSION_ALGORITHM
 //!  4  MariaDB's extended capabilities if CLIENT_LONG_PASSWORD is off, else zeros
 //! ```
 //!
@@ -76,6 +76,8 @@ pub struct HandshakeResponse<'a> {
     pub plugin: Option<&'a [u8]>,
     /// What the client says about itself.
     pub attributes: Attributes<'a>,
+    /// How hard zstd shall try; 0 without CLIENT_ZSTD_COMPRESSION_ALGORITHM.
+    pub zstd_level: u8,
 }
 
 impl<'a> HandshakeResponse<'a> {
@@ -92,7 +94,8 @@ impl<'a> HandshakeResponse<'a> {
         } else {
             short_reply(&mut reader, head.capabilities)?
         };
-        let mut this = Self { head, user, reply, schema: None, plugin: None, attributes: Attributes::default() };
+        let mut this =
+            Self { head, user, reply, schema: None, plugin: None, attributes: Attributes::default(), zstd_level: 0 };
         if head.capabilities.contains(CapabilityFlags::CLIENT_CONNECT_WITH_DB) {
             this.schema = Some(lenient_nul(&mut reader)).filter(|schema| !schema.is_empty());
         }
@@ -101,6 +104,9 @@ impl<'a> HandshakeResponse<'a> {
         }
         if head.capabilities.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS) {
             this.attributes = Attributes::parse(&mut reader)?;
+        }
+        if head.capabilities.contains(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM) {
+            this.zstd_level = reader.u8().unwrap_or(0);
         }
         Ok(this)
     }
@@ -125,6 +131,9 @@ impl<'a> HandshakeResponse<'a> {
         }
         if has(CapabilityFlags::CLIENT_CONNECT_ATTRS) {
             self.attributes.encode(out);
+        }
+        if has(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM) {
+            out.put_u8(self.zstd_level);
         }
     }
 }
@@ -272,6 +281,7 @@ mod tests {
             schema in proptest::option::of("[^\0]{1,40}"),
             pairs in proptest::collection::vec(("[a-z_]{0,300}", "[^\0]{0,100}"), 0..4),
             lenenc in any::<bool>(),
+            zstd_level in 0_u8..=22,
         ) {
             let mut capabilities = BASE | CapabilityFlags::CLIENT_PLUGIN_AUTH | CapabilityFlags::CLIENT_CONNECT_ATTRS;
             capabilities.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, schema.is_some());
@@ -284,6 +294,7 @@ mod tests {
                 schema: schema.as_deref().map(str::as_bytes),
                 plugin: Some(b"mysql_native_password"),
                 attributes: Attributes::new(&attributes),
+                zstd_level,
             };
             let mut out = BytesMut::new();
             written.encode(&mut out);

@@ -1,6 +1,7 @@
 //! What every test needs: a server, a proxy in front of it, and clients.
 
 mod gate;
+mod packed;
 mod setup;
 mod twin;
 mod wire;

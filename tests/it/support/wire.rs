@@ -22,6 +22,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
+use super::packed::Packed;
+
 /// How to log in.
 #[derive(Clone, Debug)]
 pub(crate) struct Login {
@@ -92,6 +94,8 @@ pub(crate) struct Wire {
     last_seq: u8,
     /// Every byte travels in a segment of its own.
     pub(crate) split: bool,
+    /// Compressed frames, from the end of the login on.
+    pub(crate) packed: Option<Packed>,
 }
 
 /// A whole reply, as it came.
@@ -140,6 +144,7 @@ impl Wire {
             capabilities: CapabilityFlags::empty(),
             last_seq: 0,
             split: false,
+            packed: None,
         }
     }
 
@@ -179,6 +184,7 @@ impl Wire {
         self.version = greeting.version.clone();
         self.greeting = Some(greeting.clone());
         self.capabilities = conversation.capabilities();
+        self.packed = Packed::agreed(self.capabilities);
         Ok(())
     }
 
@@ -206,6 +212,7 @@ impl Wire {
         packet.push(0);
         let mut out = BytesMut::new();
         write_packet(&mut out, 0, &packet);
+        self.begin();
         let mut nonce = nonce;
         loop {
             self.write(&out).await;
@@ -266,6 +273,7 @@ impl Wire {
         let mut out = BytesMut::new();
         let next = write_packet(&mut out, 0, &[&[Command::Query.byte()], &*front, sql.as_bytes()].concat());
         self.last_seq = next - 1;
+        self.begin();
         self.write(&out).await;
         self.reply(Command::Query).await.expect("a reply")
     }
@@ -275,6 +283,7 @@ impl Wire {
         let mut out = BytesMut::new();
         let next = write_packet(&mut out, 0, &[&[command.byte()], self.before(command), argument].concat());
         self.last_seq = next - 1;
+        self.begin();
         self.write(&out).await;
     }
 
@@ -283,12 +292,22 @@ impl Wire {
         let mut out = BytesMut::new();
         let next = write_packet(&mut out, 0, &[&[command.byte()], self.before(command), argument].concat());
         self.last_seq = next - 1;
+        self.begin();
         self.stream.write_all(&out).await?;
         self.stream.flush().await
     }
 
-    /// Sends bytes as they are.
+    /// A command begins.
+    fn begin(&mut self) {
+        if let Some(packed) = &mut self.packed {
+            packed.begin();
+        }
+    }
+
+    /// Sends bytes as they are, or in compressed frames if that was agreed.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        let packed = self.packed.as_mut().map(|packed| packed.pack(bytes));
+        let bytes = packed.as_deref().unwrap_or(bytes);
         if self.split {
             for byte in bytes {
                 self.stream.write_all(&[*byte]).await.expect("the other end listens");
@@ -330,7 +349,8 @@ impl Wire {
             let class = reply.classify(header, payload.first().copied()).expect("a packet that belongs here");
             if reply.accept(class, header, &payload).expect("a packet that can be read") == Event::LocalInfile {
                 let mut out = BytesMut::new();
-                let mut seq = header.seq.wrapping_add(1);
+                // With compression, client libraries take the frames' number for the packet's.
+                let mut seq = self.packed.as_ref().map_or(header.seq.wrapping_add(1), |packed| packed.seq);
                 for chunk in file.chunks(10_000) {
                     seq = write_packet(&mut out, seq, chunk);
                 }
@@ -352,6 +372,10 @@ impl Wire {
             {
                 let payload = self.read.split_to(HEADER + header.len).freeze().slice(HEADER..);
                 return Ok((header, payload));
+            }
+            if let Some(packed) = &mut self.packed {
+                packed.read(&mut self.stream, &mut self.read).await?;
+                continue;
             }
             if self.stream.read_buf(&mut self.read).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

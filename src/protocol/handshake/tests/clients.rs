@@ -25,7 +25,7 @@ fn response(capabilities: CapabilityFlags, plugin: &str, reply: &[u8]) -> Vec<u8
     let head = SslRequest { capabilities, max_packet: 1 << 24, collation: 33 };
     let (plugin, attributes) = (Some(plugin.as_bytes()), Attributes::default());
     let mut out = BytesMut::new();
-    HandshakeResponse { head, user: b"app", reply, schema: None, plugin, attributes }.encode(&mut out);
+    HandshakeResponse { head, user: b"app", reply, schema: None, plugin, attributes, zstd_level: 0 }.encode(&mut out);
     out.to_vec()
 }
 
