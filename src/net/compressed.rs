@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::codec::{self, Frame};
 use super::{Buffer, Stream};
-use crate::protocol::compression::{Algorithm, HEADER, Header, Numbers};
+use crate::protocol::compression::{Algorithm, HEADER, Header, Numbers, Renumber};
 
 /// The most that one frame of ours becomes: as much as servers put into one, of rows.
 const MOST: usize = 16 << 10;
@@ -27,6 +27,7 @@ pub struct Compressed {
     stream: Stream,
     algorithm: Algorithm,
     numbers: Numbers,
+    renumber: Renumber,
     /// What was read and not yet unpacked.
     input: Buffer,
     /// Frames that are not written yet.
@@ -39,7 +40,7 @@ impl Compressed {
     /// Compresses what goes over `stream` from here on. `buffer` bytes are borrowed at a time in either direction.
     pub(super) fn new(stream: Stream, algorithm: Algorithm, buffer: usize) -> Self {
         let (numbers, input, output) = (Numbers::default(), Buffer::new(buffer), Buffer::new(buffer));
-        Self { stream, algorithm, numbers, input, output, frame: None }
+        Self { stream, algorithm, numbers, renumber: Renumber::default(), input, output, frame: None }
     }
 
     /// What is under the frames.
@@ -70,7 +71,9 @@ impl Compressed {
                 self.input.consume(HEADER);
                 continue;
             };
-            let step = frame.step(data, out.initialize_unfilled())?;
+            let room = out.initialize_unfilled();
+            let step = frame.step(data, room)?;
+            self.renumber.pass(room.get_mut(..step.written).unwrap_or_default());
             self.input.consume(step.read);
             out.advance(step.written);
             if step.done {

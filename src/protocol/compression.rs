@@ -11,6 +11,7 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compression.html>.
 
 use super::capability::CapabilityFlags;
+use super::frame;
 
 /// Bytes of a compressed frame's header.
 pub const HEADER: usize = 7;
@@ -135,9 +136,67 @@ impl Numbers {
     }
 }
 
+/// Numbers the further frames of a packet. Servers look at the numbers of compressed frames only, and MariaDB's client
+/// library does not count on inside them; a server at the end of a plain connection would refuse that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renumber {
+    /// The length in a header that has come in part, and how many of its bytes have.
+    len: [u8; 3],
+    seen: u8,
+    /// Payload bytes of the current frame still to come.
+    left: usize,
+    /// The next header is of the same packet.
+    more: bool,
+    seq: u8,
+}
+
+impl Renumber {
+    /// The next bytes that were unpacked.
+    pub fn pass(&mut self, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            let mut n = 1;
+            if self.left > 0 {
+                n = self.left.min(bytes.len());
+                self.left -= n;
+            } else if let (Some(byte), Some(first)) = (self.len.get_mut(usize::from(self.seen)), bytes.first()) {
+                *byte = *first;
+                self.seen += 1;
+            } else if let Some(number) = bytes.first_mut() {
+                if self.more {
+                    *number = self.seq.wrapping_add(1);
+                }
+                let [a, b, c] = self.len;
+                self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
+                (self.seq, self.seen, self.more) = (*number, 0, self.left == frame::MAX_PAYLOAD);
+            }
+            bytes = bytes.get_mut(n..).unwrap_or_default();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn further_frames_of_a_packet_count_on() {
+        let packet = |seqs: &[u8]| {
+            let mut bytes = vec![3, 0, 0, 0, b'a', b'b', b'c'];
+            for (at, seq) in seqs.iter().enumerate() {
+                let len = if at + 1 < seqs.len() { frame::MAX_PAYLOAD } else { 5 };
+                bytes.extend(frame::Header { len, seq: *seq }.encode());
+                bytes.extend(std::iter::repeat_n(b'x', len));
+            }
+            bytes.extend([0, 0, 0, 9, 1, 0, 0, 0, b'y']);
+            bytes
+        };
+        let wanted = packet(&[7, 8, 9]);
+        for portion in [1, 3, 4, 1000, usize::MAX] {
+            let (mut bytes, mut renumber) = (packet(&[7, 7, 0]), Renumber::default());
+            bytes.chunks_mut(portion).for_each(|bytes| renumber.pass(bytes));
+            assert!(bytes == wanted, "in portions of {portion}");
+        }
+    }
 
     #[test]
     fn what_is_agreed() {

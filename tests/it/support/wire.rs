@@ -10,7 +10,7 @@ use myriad::net::{Stream, tls};
 use myriad::protocol::auth::{Nonce, Plugin, Secret, caching_sha2, native, rsa};
 use myriad::protocol::capability::CapabilityFlags;
 use myriad::protocol::command::Command;
-use myriad::protocol::frame::{HEADER, Header, write_packet};
+use myriad::protocol::frame::{HEADER, Header, MAX_PAYLOAD, write_packet};
 use myriad::protocol::handshake::{ClientSide, ClientStep, LoginError, LoginSpec, ServerGreeting, TlsWish};
 use myriad::protocol::packet::auth_switch::{AuthMoreData, AuthSwitch};
 use myriad::protocol::packet::column::text_row;
@@ -284,6 +284,10 @@ impl Wire {
         let next = write_packet(&mut out, 0, &[&[command.byte()], self.before(command), argument].concat());
         self.last_seq = next - 1;
         self.begin();
+        if self.packed.is_some() && next > 1 {
+            // As MariaDB's client library has it in compressed frames.
+            out[HEADER + MAX_PAYLOAD + HEADER - 1] = 0;
+        }
         self.write(&out).await;
     }
 
