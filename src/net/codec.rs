@@ -21,8 +21,8 @@ const WINDOW_LOG: u32 = 24;
 
 thread_local! {
     static PACKER: RefCell<Packer> = RefCell::default();
-    static INFLATERS: RefCell<Vec<Box<Decompress>>> = const { RefCell::new(Vec::new()) };
-    static ZSTDS: RefCell<Vec<Box<Decoder<'static>>>> = const { RefCell::new(Vec::new()) };
+    static INFLATERS: RefCell<Vec<Decompress>> = const { RefCell::new(Vec::new()) };
+    static ZSTDS: RefCell<Vec<Decoder<'static>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Default)]
@@ -70,8 +70,8 @@ pub(super) fn pack<T>(algorithm: Algorithm, plain: &[u8], use_it: impl FnOnce(Op
 enum Unpacker {
     /// The bytes are as they are.
     Stored,
-    Inflate(Box<Decompress>),
-    Zstd(Box<Decoder<'static>>),
+    Inflate(Decompress),
+    Zstd(Decoder<'static>),
     /// All is unpacked; what follows is skipped.
     Ended,
 }
@@ -189,25 +189,25 @@ fn broken(why: &str) -> io::Error {
     io::Error::other(format!("a compressed frame makes no sense: {why}"))
 }
 
-fn keep<T>(free: &RefCell<Vec<Box<T>>>, one: Box<T>) {
+fn keep<T>(free: &RefCell<Vec<T>>, one: T) {
     let mut free = free.borrow_mut();
     if free.len() < KEEP {
         free.push(one);
     }
 }
 
-fn inflater() -> Box<Decompress> {
+fn inflater() -> Decompress {
     let kept = INFLATERS.with_borrow_mut(Vec::pop);
-    let mut inflate = kept.unwrap_or_else(|| Box::new(Decompress::new(true)));
+    let mut inflate = kept.unwrap_or_else(|| Decompress::new(true));
     inflate.reset(true);
     inflate
 }
 
-fn zstd() -> io::Result<Box<Decoder<'static>>> {
+fn zstd() -> io::Result<Decoder<'static>> {
     let mut zstd = match ZSTDS.with_borrow_mut(Vec::pop) {
         Some(kept) => kept,
         None => {
-            let mut new = Box::new(Decoder::new()?);
+            let mut new = Decoder::new()?;
             new.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
             new
         }
