@@ -285,6 +285,7 @@ mod tests {
         ) {
             let mut capabilities = BASE | CapabilityFlags::CLIENT_PLUGIN_AUTH | CapabilityFlags::CLIENT_CONNECT_ATTRS;
             capabilities.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, schema.is_some());
+            capabilities.set(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM, zstd_level > 0);
             capabilities.set(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, lenenc);
             let attributes = encode_attributes(&pairs);
             let written = HandshakeResponse {
