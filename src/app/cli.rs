@@ -41,6 +41,14 @@ enum Command {
     /// Shows what it does, on a machine with nothing installed.
     #[cfg(feature = "demo")]
     Demo(Demo),
+    /// The demo's embedded server alone, until SIGTERM: for measurements of the proxy. Several processes may share its port.
+    #[cfg(feature = "demo")]
+    #[command(hide = true)]
+    Embedded {
+        /// Where it listens.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: std::net::SocketAddr,
+    },
     /// Drives clients against any MySQL server or proxy, and measures what they see.
     Bench(Box<Bench>),
     /// Drives clients for a parent process, on standard input and output.
@@ -105,6 +113,8 @@ pub fn main() -> ExitCode {
         Some(Command::Check { settings, print }) => check(settings, print),
         #[cfg(feature = "demo")]
         Some(Command::Demo(demo)) => show_demo(demo),
+        #[cfg(feature = "demo")]
+        Some(Command::Embedded { listen }) => embedded(listen),
         Some(Command::Bench(bench)) => measure(*bench),
         Some(Command::Worker) => work(),
     };
@@ -178,6 +188,18 @@ fn show_demo(demo: Demo) -> Result<(), Failure> {
         demo::DemoError::Usage(_) => Failure::Usage(error.to_string()),
         _ => Failure::Unavailable(error.to_string()),
     })
+}
+
+#[cfg(feature = "demo")]
+fn embedded(listen: std::net::SocketAddr) -> Result<(), Failure> {
+    runtime::raise_open_files();
+    runtime::block_on(0, async {
+        let mut signals = runtime::Signals::install().map_err(|error| Failure::Internal(error.to_string()))?;
+        let server = crate::demo::embedded(listen).await;
+        let _server = server.map_err(|error| Failure::Unavailable(format!("cannot listen on {listen}: {error}")))?;
+        signals.next().await;
+        Ok(())
+    })?
 }
 
 impl Settings {

@@ -114,11 +114,13 @@ impl Dialer {
     }
 
     async fn connect(&self, to: SocketAddr) -> Result<Dialed, Unreached> {
+        let began = Instant::now();
         loop {
             let (held, from) = self.sources.take(to).map_err(Unreached::Short)?;
             let error = match tcp::connect(to, from, self.keepalive).await {
                 Ok(stream) => {
                     held.connected();
+                    self.sources.metrics.source.connect_seconds.observe(began.elapsed().as_secs_f64());
                     return Ok(Dialed { stream, held });
                 }
                 Err(error) => error,

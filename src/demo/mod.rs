@@ -92,6 +92,14 @@ pub enum DemoError {
     Signals(#[source] io::Error),
 }
 
+/// The embedded server alone, on an address whose port other processes may share, as long as what is returned lives.
+///
+/// # Errors
+/// If the address cannot be had.
+pub(crate) async fn embedded(address: SocketAddr) -> io::Result<impl Sized> {
+    embedded::Embedded::listen(address, true).await
+}
+
 /// Shows the demo: prints to standard output until it is over, or until Ctrl-C.
 ///
 /// # Errors

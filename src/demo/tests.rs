@@ -2,6 +2,7 @@
 
 use super::embedded::{Embedded, PASSWORD, SCHEMA, USER};
 use super::*;
+use crate::config::PoolMode;
 use crate::load::{self, FailureKind, Phase, Plan, Work};
 
 #[test]
@@ -111,4 +112,19 @@ async fn every_source_address_is_used() {
     let sources = vec!["192.0.2.1".parse().unwrap()];
     let report = load::run(Plan { sources, ..plan(&server, 1) }, |_| ()).await.unwrap();
     assert_eq!(report.errors[0].kind, FailureKind::Connect);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_gets_along_with_the_embedded_server() {
+    for mode in [PoolMode::Transaction, PoolMode::Session] {
+        let server = Embedded::start().await.unwrap();
+        let given = Server::Given { address: server.address(), user: USER.into(), password: PASSWORD.into() };
+        let mut config = proxy_config(&given, 20);
+        config.pool.mode = mode;
+        let proxy = Proxy::start(config).await.unwrap();
+        let report =
+            load::run(Plan { targets: proxy.addresses().to_vec(), ..plan(&server, 20) }, |_| ()).await.unwrap();
+        assert_eq!((report.errors, report.clients), (vec![], 20));
+        proxy.drain().await;
+    }
 }

@@ -1,8 +1,8 @@
 //! Local addresses and ports that backend connections come from.
 
-use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, IntCounter, IntGauge, IntGaugeVec, Opts, Registry};
 
-use super::family::{Family, counter, counters, labelled, register};
+use super::family::{Family, counter, counters, labelled, register, seconds};
 
 labelled! {
     /// Why the system gave no connection from a port.
@@ -23,6 +23,8 @@ pub struct SourceMetrics {
     left: IntGaugeVec,
     /// `myriad_source_refusals_total{reason}`
     pub refusals: Family<PortRefusal, IntCounter>,
+    /// `myriad_source_connect_seconds`: from the choice of a port to the connection, without the login.
+    pub connect_seconds: Histogram,
     /// `myriad_source_exhaustions_total`
     pub exhaustions: IntCounter,
 }
@@ -42,6 +44,11 @@ impl SourceMetrics {
                 "myriad_source_refusals_total",
                 "Local ports that the system refused, by reason; another one was tried.",
                 "reason",
+            ),
+            connect_seconds: seconds(
+                registry,
+                "myriad_source_connect_seconds",
+                "Time to connect to the server, the search for a local port included and the login not, in seconds.",
             ),
             exhaustions: counter(
                 registry,

@@ -30,8 +30,10 @@ pub(crate) use select::{ROWS, TABLE, name, price};
 pub(crate) use session::SCHEMA;
 pub(crate) use work::BYTES as WORK_BYTES;
 
-/// Connections that may wait to be accepted; the proxy has fewer.
-const BACKLOG: u32 = 1024;
+/// Connections that may wait to be accepted, as far as the system allows.
+const BACKLOG: u32 = 4096;
+/// What is written to a connection at once. There may be tens of thousands of them, and replies are short.
+const OUTPUT: usize = 1024;
 
 /// The account that it knows.
 pub(crate) const USER: &str = "demo";
@@ -52,7 +54,15 @@ impl Embedded {
     /// # Errors
     /// If there is no port to be had.
     pub(crate) async fn start() -> io::Result<Self> {
-        let listener = tcp::listen(SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG, false)?;
+        Self::listen(SocketAddr::from(([127, 0, 0, 1], 0)), false).await
+    }
+
+    /// Starts it here, on a port that other processes may share.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub(crate) async fn listen(address: SocketAddr, shared: bool) -> io::Result<Self> {
+        let listener = tcp::listen(address, BACKLOG, shared)?;
         let address = listener.local_addr()?;
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener));
@@ -88,6 +98,7 @@ async fn serve(stream: TcpStream, id: u32) {
     let (input, output) = stream.into_split();
     let options = IntermediaryOptions::default();
     let shim = shim::Shim::new(id);
-    let served = AsyncMysqlIntermediary::run_with_options(shim, input, BufWriter::new(output), &options);
+    let served =
+        AsyncMysqlIntermediary::run_with_options(shim, input, BufWriter::with_capacity(OUTPUT, output), &options);
     let _ = Box::pin(served).await;
 }

@@ -39,6 +39,7 @@ impl Session {
         let Some(first) = tokens.first() else { return Answer::Done };
         let Kind::Word(word) = first.kind else { return refuse() };
         match word.to_ascii_uppercase().as_str() {
+            "SELECT" if tokens.iter().any(|token| token.is("CURRENT_ROLE")) => no_role(),
             "SELECT" => collations::select(&tokens).unwrap_or_else(|| select::select(sql, &tokens, self)),
             "SHOW" => show(&tokens),
             "SET" => self.set(&tokens),
@@ -106,6 +107,11 @@ pub(super) fn literal(token: &Token<'_>) -> Option<Value> {
         Kind::Word(_) if token.is("OFF") || token.is("FALSE") => Some(Value::Int(0)),
         _ => None,
     }
+}
+
+/// Nobody has a role here.
+fn no_role() -> Answer {
+    Answer::Rows { columns: vec![Value::Null.column("CURRENT_ROLE()", "")], rows: vec![vec![Value::Null]] }
 }
 
 /// The answer to what the server does not know.
