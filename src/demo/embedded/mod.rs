@@ -5,6 +5,7 @@
 
 mod answer;
 mod collations;
+mod packets;
 mod select;
 mod session;
 mod shim;
@@ -98,7 +99,11 @@ async fn serve(stream: TcpStream, id: u32) {
     let (input, output) = stream.into_split();
     let options = IntermediaryOptions::default();
     let shim = shim::Shim::new(id);
-    let served =
-        AsyncMysqlIntermediary::run_with_options(shim, input, BufWriter::with_capacity(OUTPUT, output), &options);
+    let served = AsyncMysqlIntermediary::run_with_options(
+        shim,
+        packets::Packets::new(input),
+        BufWriter::with_capacity(OUTPUT, output),
+        &options,
+    );
     let _ = Box::pin(served).await;
 }
