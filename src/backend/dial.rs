@@ -129,14 +129,15 @@ impl Dialer {
                 let (ConnectError::Bind(error) | ConnectError::Connect(error)) = error;
                 return Err(Unreached::Failed(error));
             };
-            if held.refused(refusal) {
-                tracing::warn!(from = ?from.map(|from| from.ip()), %to, %error, "no connections from here for a while");
-            }
+            let pauses = held.refused(refusal);
             if from.is_none() {
                 return Err(Unreached::Short(self.sources.shortage_of_any()));
             }
-            // There may be many more to try; others have work to do as well.
-            tokio::task::yield_now().await;
+            if pauses {
+                tracing::warn!(from = ?from.map(|from| from.ip()), %to, %error, "no connections from here for a while");
+                // There may be many more addresses to try; others have work to do as well.
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -220,8 +221,9 @@ impl Sources {
             );
         }
         format!(
-            "no port is left to connect to {endpoint} from: backend.source_addresses has {addresses} addresses with {ports} \
-             ports each, and {used} are in use; add addresses, or ports by {option}"
+            "no port is left to connect to {endpoint} from: backend.source_addresses has {addresses} address{} with {ports} \
+             ports each, and {used} are in use; add addresses, or ports by {option}",
+            if addresses == 1 { "" } else { "es" }
         )
     }
 }
