@@ -235,6 +235,14 @@ impl Client {
     /// Has a backend's statement that nobody has executed yet come to what it would be after what this client has bound
     /// before. With `sql_select_limit=0` nothing is read. False if the backend is lost.
     async fn rehearse(&mut self, lease: &mut Lease<Server>, there: u32, all: &[Rehearsal]) -> bool {
+        // Whatever becomes of the execute itself, these are statements, too.
+        if !self.moved {
+            if !self.pay(lease).await {
+                return false;
+            }
+            let _ = self.session.moved();
+            self.moved = true;
+        }
         let own = self.session.state().variable("sql_select_limit").map(String::from_utf8_lossy);
         let own = own.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
         let back = format!("SET sql_select_limit={}", own.as_deref().unwrap_or("DEFAULT"));
