@@ -51,8 +51,9 @@ impl Session {
     pub(super) fn filter_late(&mut self, raw: &[u8], out: &mut BytesMut) -> bool {
         let state = std::sync::Arc::clone(&self.state);
         let current = state.schema().unwrap_or_default();
-        // What is executed may have been prepared in another schema, and come back from there.
-        let own = self.turn.command != Command::Query || self.turn.flags.any(Flags::USE | Flags::RUNS_UNSEEN);
+        // What is executed may have been prepared in another schema, or fire a trigger there, and come back from there.
+        let comes_back = self.turn.command != Command::Query || self.turn.writes_rows();
+        let own = comes_back || self.turn.flags.any(Flags::USE | Flags::RUNS_UNSEEN);
         let (mut late, mut chosen, mut rest) =
             (matches!(self.untold, Untold::Here | Untold::Now), false, BytesMut::new());
         for change in changes(raw).map_while(Result::ok) {
