@@ -10,7 +10,7 @@ use crate::metrics::OpenResult;
 pub struct OpenError {
     /// What kind of failure.
     pub kind: OpenResult,
-    /// The server's error code; 2003 if it was not the server that spoke.
+    /// The server's error code; 1160 if it was not the server that spoke.
     pub code: u16,
     /// SQLSTATE.
     pub state: [u8; 5],
@@ -24,7 +24,7 @@ impl OpenError {
     /// A failure that is not an error packet of the server.
     #[must_use]
     pub fn ours(kind: OpenResult, message: impl Into<String>) -> Self {
-        Self { kind, code: 2003, state: *b"HY000", message: message.into(), from: None }
+        Self { kind, code: 1160, state: *b"08S01", message: message.into(), from: None }
     }
 
     /// The server answered the login with this error.

@@ -132,6 +132,6 @@ fn refused(error: QueryError) -> OpenError {
             let message = format!("what sessions begin with (init_connect, backend.init_sql) failed: {message}");
             OpenError { kind: OpenResult::Protocol, code, state, message, from: None }
         }
-        error => OpenError { code: 2013, ..OpenError::ours(OpenResult::Refused, error.to_string()) },
+        error => OpenError { code: 1158, ..OpenError::ours(OpenResult::Refused, error.to_string()) },
     }
 }

@@ -218,8 +218,10 @@ impl Fault {
             Self::Charset { .. } => (1231, *b"42000"),
             Self::HandshakeTimeout { .. } => (1159, *b"08S01"),
             Self::Server { code, state, .. } | Self::NotRestored { code, state, .. } => (*code, *state),
-            Self::Unreachable { .. } => (2003, *b"HY000"),
-            Self::BackendLost { .. } => (2013, *b"HY000"),
+            // From 2000 on, numbers belong to client libraries, which do not expect them of a server: ER_NET_ERROR_ON_WRITE,
+            // for nothing was sent, and ER_NET_READ_ERROR.
+            Self::Unreachable { .. } => (1160, *b"08S01"),
+            Self::BackendLost { .. } => (1158, *b"08S01"),
             Self::PacketTooLarge { .. } => (1153, *b"08S01"),
             Self::PacketsOutOfOrder => (1156, *b"08S01"),
             Self::Unsupported { .. } | Self::DiagnosticsGone { .. } | Self::NoPlainBackend => (1235, *b"42000"),

@@ -210,11 +210,7 @@ impl Client {
                 }
                 Wake::Closed(goodbye) => return Err(goodbye),
                 Wake::Kept(lease) => self.adopt(lease).await,
-                Wake::BackendGone => {
-                    self.drop_lease(CloseReason::Lost);
-                    let fault = Fault::BackendLost { reason: "the server closed this session's connection".into() };
-                    return Err(self.last_words(1, &fault, Goodbye::BackendLost).await);
-                }
+                Wake::BackendGone => return Err(self.ended_by_server().await),
                 Wake::Summoned(summons) => return Err(self.summoned_away(summons).await),
             }
         }
@@ -270,6 +266,19 @@ impl Client {
             Summons::IdleTimeout => self.last_words(1, &Fault::IdleTimeout, Goodbye::IdleTimeout).await,
             Summons::Drain | Summons::CutOff => self.last_words(1, &Fault::Shutdown, Goodbye::Drain).await,
         }
+    }
+
+    /// The server has ended the connection that the session depends on. The client sees what it would see there: the
+    /// server's own words, if it had any (MySQL's `wait_timeout`), and the end.
+    async fn ended_by_server(&mut self) -> Goodbye {
+        let heard = self.lease.as_ref().map(|lease| lease.buffer.data()).unwrap_or_default();
+        let len = Header::parse(heard).map_or(0, |header| HEADER + header.len);
+        let error = heard.get(..len).filter(|packet| packet.get(HEADER) == Some(&0xff));
+        let mut out = BytesMut::from(error.unwrap_or_default());
+        self.drop_lease(CloseReason::Lost);
+        self.stream.begin_reply();
+        let _ = tokio::time::timeout(Duration::from_secs(1), packets::write(&mut self.stream, &mut out)).await;
+        Goodbye::BackendLost
     }
 
     /// Tells the client why the connection ends here; if it does not listen, so be it.

@@ -111,9 +111,13 @@ impl Client {
                 lease.discard(CloseReason::Lost);
                 return ControlFlow::Break(Goodbye::Killed);
             }
+            TurnError::BackendLost(_) if pinned || !self.command_sent => {
+                // What it has is gone with its connection, and so is the client's: without a word, as at the server.
+                lease.discard(CloseReason::Lost);
+                return ControlFlow::Break(Goodbye::BackendLost);
+            }
             TurnError::BackendLost(error) => {
-                let goodbye = (pinned || !self.command_sent).then_some(Goodbye::BackendLost);
-                (Fault::BackendLost { reason: error.to_string() }, goodbye, CloseReason::Lost)
+                (Fault::BackendLost { reason: error.to_string() }, None, CloseReason::Lost)
             }
             TurnError::Restore { code, state, message } => {
                 self.door.metrics.session.restore_failures.inc();

@@ -63,7 +63,7 @@ on_both!(an_insert_id_that_was_lost_with_its_backend_is_not_made_up, own_backend
     client.query("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)").await.expect_ok();
     client.query("INSERT INTO t (v) VALUES (1)").await.expect_ok();
     t.kill_backends().await;
-    client.query("SELECT LAST_INSERT_ID()").await.expect_error(2013);
+    client.query("SELECT LAST_INSERT_ID()").await.expect_error(1158);
 });
 
 on_both!(a_client_that_stops_half_way_does_not_hold_its_backend_for_ever, impatient, |t| async move {

@@ -18,6 +18,7 @@ mod crowd;
 mod dialects;
 mod differential;
 mod drain;
+mod ended;
 mod eras;
 mod globals;
 mod interner;

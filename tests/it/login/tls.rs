@@ -95,7 +95,7 @@ on_both!(with_a_server_in_clear, |t| async move { assert_eq!(cipher(&t).await, "
 async fn nobody_gets_in(t: &Setup) {
     for _ in 0..2 {
         let (code, words) = refusal(outcome(t.address, &t.app()).await);
-        assert_eq!(code, 2003, "{words}");
+        assert_eq!(code, 1160, "{words}");
         assert!(words.contains("TLS with 127.0.0.1") && words.contains("backend.tls"), "{words}");
     }
     assert!(t.metric("myriad_backend_opens_total", Some("tls")) >= 2.0);

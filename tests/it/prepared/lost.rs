@@ -38,7 +38,7 @@ on_both!(an_execute_whose_backend_is_lost_before_it, own_backend, |t| async move
     client.send(Command::StmtExecute, &execution(id, false, &empty, true)).await;
     t.until_runs("'waits'", true).await;
     t.kill_backends().await;
-    client.reply(Command::StmtExecute).await.expect("an answer").expect_error(2013);
+    client.reply(Command::StmtExecute).await.expect("an answer").expect_error(1158);
     unlock(&t, maker).await;
     assert_eq!(client.one("SELECT 'mine'").await, "mine");
     client.command(Command::StmtExecute, &execution(id, false, &empty, true)).await.expect_ok();
