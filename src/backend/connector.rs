@@ -357,7 +357,7 @@ impl Connector {
             let autocommit_off = autocommit_off(backend).await?;
             let globals = globals(backend).await?;
             let flavour = if greeting.is_mariadb() { Flavour::MariaDb } else { Flavour::MySql };
-            let wishes = Wishes::of(flavour, |name| globals.get(name));
+            let wishes = Arc::new(Wishes::of(flavour, |name| globals.get(name)));
             self.defaults.learn(as_of, globals);
             let defaulting = if greeting.is_mariadb() { None } else { defaulting(backend).await? };
             let settings = Settings {

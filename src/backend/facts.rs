@@ -43,7 +43,7 @@ pub struct Settings {
     /// The collation whose clients get that as well: a global character set was changed, and this is its default one.
     pub defaulting: Option<String>,
     /// What new sessions are told of changes.
-    pub wishes: Wishes,
+    pub wishes: Arc<Wishes>,
     /// The sql_mode of new sessions, if the server has such a thing.
     pub sql_mode: Option<String>,
     /// New sessions run nothing, whoever they are of.

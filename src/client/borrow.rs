@@ -218,7 +218,7 @@ impl Client {
     /// Brings a backend out of its schema and into none; `false` if it is of no further use.
     async fn leave_schema(&mut self, lease: &mut Lease<Server>) -> bool {
         self.door.metrics.session.schema_exits.inc();
-        match self.door.connector.change_user(lease, &self.class.account).await {
+        match self.door.connector.change_user(lease, &self.guest.class.account).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(thread_id = lease.thread_id, %error, "a backend cannot leave its schema; closing it");
@@ -291,11 +291,11 @@ impl Client {
     /// Its backends are of this class from now on. If they have other defaults, the session keeps those that it began with
     /// as if it had set them.
     fn move_to(&mut self, class: Class) {
-        if class.era != self.class.era {
-            let lost = self.door.connector.defaults().lost(self.class.era, class.era, &class.account);
+        if class.era != self.guest.class.era {
+            let lost = self.door.connector.defaults().lost(self.guest.class.era, class.era, &class.account);
             self.session.inherit(&class.inherited(lost));
         }
-        self.class = class;
+        self.guest.class = class;
     }
 
     /// A backend, now or in line; with an eye on the client, who may go away meanwhile. `opened_now`: not one of an era
@@ -305,11 +305,11 @@ impl Client {
         if let Some(own) = Box::pin(self.begin_own()).await? {
             return Ok(Taken::Leased(own));
         }
-        let is_over = opened_now && self.class.era != self.door.connector.era();
+        let is_over = opened_now && self.guest.class.era != self.door.connector.era();
         // Where others wait there is nothing to be had at once.
         if !is_over
             && !self.door.pool.has_waiters()
-            && let Some(lease) = lend::take_now(&self.door, &self.class, owner, state, schema)
+            && let Some(lease) = lend::take_now(&self.door, &self.guest.class, owner, state, schema)
             && let Some(lease) = lend::settled(&self.door, lease).await
         {
             return Ok(Taken::Leased(lease));
@@ -322,7 +322,7 @@ impl Client {
     async fn wait_in_line(&mut self, schema: Option<SchemaId>) -> Result<Taken, Next> {
         let door = Arc::clone(&self.door);
         let (owner, state) = (self.owner(), self.session.state().id);
-        let account = door.users.current(&self.class.account);
+        let account = door.users.current(&self.guest.class.account);
         let mut class = door.class(account, self.guest.capabilities);
         let entry = Arc::clone(&self.registered.entry);
         let taken = {
@@ -386,9 +386,8 @@ impl Client {
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T, Away> {
         let entry = Arc::clone(&self.registered.entry);
-        let mut killed = std::pin::pin!(entry.killed());
         poll_fn(|cx| {
-            if let Poll::Ready(summons) = killed.as_mut().poll(cx) {
+            if let Some(summons) = entry.watch_kill(cx) {
                 return Poll::Ready(Err(Away::Summoned(summons)));
             }
             if let Poll::Ready(ready) = ready(cx) {
@@ -423,7 +422,7 @@ impl Client {
     /// There is no backend: says why.
     async fn unlent(&mut self, unlent: &Unlent) -> Next {
         if matches!(unlent, Unlent::Open(error) if error.code == 1045) {
-            self.door.users.forget(&self.guest.user, &self.guest.account.password);
+            self.door.users.forget(&self.guest.user, &self.guest.class.account.password);
         }
         let fault = lend::fault(&self.door, unlent);
         self.answer_fault(&fault).await

@@ -116,7 +116,7 @@ impl Client {
     pub(super) async fn killer(&mut self) -> Result<Killer, Next> {
         let found = match self.lease.take() {
             Some(lease) => Ok(Killer::Pooled(lease)),
-            None => Killer::find(&self.door, &self.class).await,
+            None => Killer::find(&self.door, &self.guest.class).await,
         };
         match found {
             Ok(killer) => Ok(killer),

@@ -74,7 +74,7 @@ impl Client {
             Ok(answer) => answer,
             Err(away) => {
                 let _ = self.registered.entry.runs_nothing().await;
-                killer::undertake(&self.door, &self.class, lease);
+                killer::undertake(&self.door, &self.guest.class, lease);
                 return Err(self.left_the_line(away).await);
             }
         };
@@ -151,7 +151,7 @@ impl Client {
         host: Option<&[u8]>,
     ) -> Result<u64, QueryError> {
         // Who logs in at the server by another name is known there by that one.
-        let own = *name == *self.guest.user || name == self.class.account.user;
+        let own = *name == *self.guest.user || name == self.guest.class.account.user;
         if !own && !killer.may_kill_others().await? {
             return Ok(0);
         }

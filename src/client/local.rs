@@ -8,9 +8,8 @@ use super::lend;
 use super::login::{self, Threshold};
 use super::opening;
 use super::reply::Fault;
-use super::serve::Client;
+use super::serve::{Client, Keeping};
 use super::turn::Next;
-use crate::backend::Class;
 use crate::metrics::{CloseReason, Goodbye, LoginResult};
 use crate::protocol::command::Command;
 use crate::protocol::handshake::ServerSide;
@@ -35,7 +34,7 @@ impl Client {
         if let Some(stale) = kept.take_if(|lease| !self.door.is_current(lease)) {
             stale.discard(CloseReason::Stale);
         }
-        let mut class = self.class.clone();
+        let mut class = self.guest.class.clone();
         let taken = match kept {
             Some(lease) => Ok(lease),
             None => lend::take(&self.door, &mut class, self.owner(), self.session.state().id, None).await,
@@ -51,7 +50,7 @@ impl Client {
             lease.discard(CloseReason::Lost);
             return self.answer_fault(&Fault::BackendLost { reason: error.to_string() }).await;
         }
-        self.class = class;
+        self.guest.class = class;
         let schema = self.session.state().schema().map(Into::into);
         // MySQL goes back to its own default, MariaDB to what the handshake said: the client's, not the backend's.
         let facts = self.door.connector.facts();
@@ -70,7 +69,7 @@ impl Client {
         // The last statement on this backend was ours: what a reset leaves for ROW_COUNT() and kin, memory knows.
         let _ = self.session.moved();
         self.loan = None;
-        self.kept = self.door.settings.session_mode.then_some("session_mode");
+        self.kept = Keeping::by_mode(&self.door);
         self.status = facts.map(|facts| facts.status).unwrap_or_default();
         self.consume_command();
         self.show_pins();
@@ -121,7 +120,7 @@ impl Client {
         let mut threshold = Threshold {
             door: &door,
             buffer: &mut self.buffer,
-            host: &self.host,
+            host: self.host,
             owner: 0,
             salt: self.guest.salt,
             fresh: false,
@@ -132,10 +131,9 @@ impl Client {
             Ok(Ok(guest)) => {
                 door.metrics.client.logins.get(LoginResult::Ok).inc();
                 self.registered.entry.logged_in(Arc::clone(&guest.user));
-                self.class = Class::new(Arc::clone(&guest.account), guest.capabilities, guest.era);
                 self.session = login::session(&door, &guest).after(&self.session);
                 self.guest = guest;
-                self.kept = door.settings.session_mode.then_some("session_mode");
+                self.kept = Keeping::by_mode(&door);
                 self.show_pins();
                 self.show_statements();
                 ControlFlow::Continue(())
@@ -163,15 +161,15 @@ impl Client {
         let door = Arc::clone(&self.door);
         let schema = self.session.state().schema();
         let facts = door.connector.facts();
-        let era = facts.as_ref().map_or(self.class.era, |facts| facts.settings.as_of);
+        let era = facts.as_ref().map_or(self.guest.class.era, |facts| facts.settings.as_of);
         let asked = login::asked_again(facts.as_deref(), self.guest.capabilities);
         let base = login::base(&door, facts.as_deref(), schema, self.guest.collation, asked);
-        let mut class = self.class.clone();
+        let mut class = self.guest.class.clone();
         class.era = era;
         let Ok(start) = opening::start(&door, &class, self.owner(), base, false).await else { return false };
-        (self.guest.start, self.guest.era, self.class) = (start, era, class);
+        (self.guest.start, self.guest.class) = (start, class);
         self.session = login::session(&door, &self.guest).after(&self.session);
-        self.kept = door.settings.session_mode.then_some("session_mode");
+        self.kept = Keeping::by_mode(&door);
         self.status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
         self.show_pins();
         true

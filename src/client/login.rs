@@ -9,8 +9,8 @@ use bytes::BytesMut;
 use super::own::{self, Own};
 use super::places::Place;
 use super::reply::Fault;
-use super::{Door, lend, opening, packets, reply};
-use crate::backend::{Account, QueryError, ServerFacts};
+use super::{Door, Host, lend, opening, packets, reply};
+use crate::backend::{Class, QueryError, ServerFacts};
 use crate::metrics::{CloseReason, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
@@ -27,10 +27,10 @@ use crate::session::{Options, Session, State, StateSpec, Value};
 pub(super) struct Guest {
     /// As the client gave it.
     pub(super) user: Arc<str>,
-    /// Who it is at the server.
-    pub(super) account: Arc<Account>,
+    /// Whose backends serve it: those of who it is at the server.
+    pub(super) class: Class,
     /// The schema of the handshake; it exists and is open to this account.
-    pub(super) schema: Option<Vec<u8>>,
+    pub(super) schema: Option<Box<[u8]>>,
     /// What was agreed on.
     pub(super) capabilities: CapabilityFlags,
     /// The collation number of the handshake.
@@ -39,8 +39,6 @@ pub(super) struct Guest {
     pub(super) salt: Nonce,
     /// What its session begins with.
     pub(super) start: Arc<State>,
-    /// And in which era of the server's global variables.
-    pub(super) era: u64,
     /// In session mode, its backend, until it is used for the first time.
     pub(super) own: Option<Own>,
     /// Its place among the user's clients.
@@ -65,7 +63,7 @@ pub(super) struct Threshold<'a> {
     pub(super) door: &'a Arc<Door>,
     pub(super) buffer: &'a mut Buffer,
     /// The client's address, as the server would word it.
-    pub(super) host: &'a str,
+    pub(super) host: Host,
     /// The session's number, for the pool.
     pub(super) owner: u64,
     /// What passwords are scrambled with; made at the greeting.
@@ -259,7 +257,7 @@ async fn identify(
             Step::Granted(password) => return Ok((password, true)),
             Step::AskServer { password } => return Ok((password, false)),
             Step::Denied { using_password } => {
-                let fault = Fault::Denied { user: user(), host: threshold.host.to_owned(), using_password };
+                let fault = Fault::Denied { user: user(), host: threshold.host.to_string(), using_password };
                 packets::write(stream, out).await.map_err(gone)?;
                 return Err(refuse(threshold, stream, machine.next_seq(), &fault, LoginResult::Denied).await);
             }
@@ -322,13 +320,12 @@ async fn admit(
     let own = own.map_err(|error| denied(threshold, request, password, &error))?;
     Ok(Guest {
         user: Arc::from(request.user.as_str()),
-        account,
-        schema: request.schema.clone(),
+        class,
+        schema: request.schema.as_deref().map(Box::from),
         capabilities: request.capabilities,
         collation: request.collation,
         salt: threshold.salt,
         start,
-        era: class.era,
         own,
         _places: (user_place, schema_place),
     })
@@ -347,12 +344,12 @@ fn denied(
             // In the words that a direct connection would have got: the server's, who knows hosts by name, or, if we
             // come from elsewhere, with the client's own address.
             let fault = match open.from {
-                Some(from) if from.to_string() == threshold.host => {
+                Some(from) if threshold.host == Host::of(Some(from)) => {
                     Fault::Server { code: open.code, state: open.state, message: open.message.clone() }
                 }
                 _ => Fault::Denied {
                     user: request.user.clone(),
-                    host: threshold.host.to_owned(),
+                    host: threshold.host.to_string(),
                     using_password: !password.is_empty(),
                 },
             };

@@ -8,6 +8,7 @@ mod borrow;
 mod command;
 mod door;
 mod execute;
+mod host;
 mod kill;
 mod kill_whom;
 mod killer;
@@ -42,3 +43,5 @@ pub use opening::Openings;
 pub use remember::Remembered;
 pub use routines::Routines;
 pub use schemas::Schemas;
+
+use host::Host;

@@ -58,8 +58,8 @@ impl Client {
     /// The backend that the client got at its login, if it has not used it yet and it will do.
     pub(super) fn take_own(&mut self) -> Option<Lease<Server>> {
         let mut own = *self.guest.own.take()?;
-        let current = self.door.users.current(&self.class.account);
-        if own.era == self.class.era && current == self.class.account && own.is_alive() && self.door.is_current(&own) {
+        let current = self.door.users.current(&self.guest.class.account);
+        if own.era == self.guest.class.era && current == self.guest.class.account && own.is_alive() && self.door.is_current(&own) {
             return Some(own);
         }
         own.discard(CloseReason::Stale);

@@ -68,7 +68,7 @@ impl Client {
         let state = meaning(&self.door.interner, self.session.state());
         // MySQL fixes the type of a user variable that is read when the text is prepared.
         let private = !mode.mariadb && effects.reads_user_variables();
-        let key = remember::key(&self.class, &text, &state);
+        let key = remember::key(&self.guest.class, &text, &state);
         let wanted = Wanted::fresh(text, state);
         let creates = self.session.creates(&effects);
         if !private

@@ -1,13 +1,15 @@
 //! Who is connected: ids, limits, and the three ways to reach a client from outside (kill, drain, idle timeout).
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use atomic_waker::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::metrics::{CloseReason, Limit};
@@ -30,6 +32,13 @@ pub enum Summons {
     CutOff = 4,
 }
 
+impl Summons {
+    /// Whether it means now, whatever is open.
+    const fn is_final(self) -> bool {
+        matches!(self, Self::Kill | Self::CutOff)
+    }
+}
+
 /// What the outside knows of one client.
 #[derive(Debug)]
 pub struct Entry {
@@ -37,13 +46,12 @@ pub struct Entry {
     pub id: u32,
     address: Option<IpAddr>,
     user: Mutex<Option<Arc<str>>>,
-    wake: Notify,
+    /// The client's task, which alone waits here.
+    wake: AtomicWaker,
     summons: AtomicU8,
     /// In seconds of the registry's clock.
     active: AtomicU32,
     running: Mutex<Running>,
-    /// A kill aimed at the statement has arrived.
-    struck: Notify,
     /// A backend that somebody else took over and could not have, and whose it is.
     kept: Mutex<Option<Box<Kept>>>,
 }
@@ -72,47 +80,37 @@ impl Entry {
         }
     }
 
-    /// Resolves when something is wanted of this client.
-    pub async fn summoned(&self) -> Summons {
-        loop {
-            let woken = self.wake.notified();
-            if let Some(summons) = self.summons() {
-                return summons;
-            }
-            woken.await;
-        }
+    /// What is wanted of this client, if anything; the client's task is woken when that changes, when a backend is given back
+    /// to it, and when a kill has arrived.
+    pub fn watch(&self, cx: &Context<'_>) -> Option<Summons> {
+        self.wake.register(cx.waker());
+        self.summons()
     }
 
-    /// Resolves when this client is to go whatever is open: with the wish that says so.
-    pub async fn killed(&self) -> Summons {
-        loop {
-            let woken = self.wake.notified();
-            if let Some(summons @ (Summons::Kill | Summons::CutOff)) = self.summons() {
-                return summons;
-            }
-            woken.await;
-        }
+    /// As [`watch`](Self::watch), but only what this client is to go for whatever is open.
+    pub fn watch_kill(&self, cx: &Context<'_>) -> Option<Summons> {
+        self.watch(cx).filter(|summons| summons.is_final())
     }
 
     /// Wants something of this client. A kill overrides the rest.
     pub fn summon(&self, summons: Summons) {
-        let set = if matches!(summons, Summons::Kill | Summons::CutOff) {
+        let set = if summons.is_final() {
             self.summons.swap(summons as u8, Ordering::AcqRel) != summons as u8
         } else {
             self.summons.compare_exchange(0, summons as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         if set {
-            self.wake.notify_one();
+            self.wake.wake();
         }
     }
 
     /// Gives a backend back to its session `owner`, which must keep it.
     pub fn keep(&self, owner: u64, lease: Lease<Server>) {
         *self.kept.lock() = Some(Box::new((owner, lease)));
-        self.wake.notify_one();
+        self.wake.wake();
     }
 
-    /// The backend that was given back to session `owner`. Whoever waits for a summons is woken when one arrives.
+    /// The backend that was given back to session `owner`: see [`watch`](Self::watch).
     #[must_use]
     pub fn take_kept(&self, owner: u64) -> Option<Lease<Server>> {
         let (of, lease) = *self.kept.lock().take()?;
@@ -144,17 +142,17 @@ impl Entry {
     /// From here on a kill finds nothing to hit. Resolves once those under way have arrived; true if there were any,
     /// and the backend may then still hold a kill that has not been noticed.
     pub async fn runs_nothing(&self) -> bool {
-        loop {
-            let arrived = self.struck.notified();
-            {
-                let mut running = self.running.lock();
-                running.thread_id = None;
-                if running.kills == 0 {
-                    return running.was_killed;
-                }
+        poll_fn(|cx| {
+            let mut running = self.running.lock();
+            running.thread_id = None;
+            if running.kills == 0 {
+                return Poll::Ready(running.was_killed);
             }
-            arrived.await;
-        }
+            // Under the lock that every kill takes when it has arrived: none is missed.
+            self.wake.register(cx.waker());
+            Poll::Pending
+        })
+        .await
     }
 
     /// The thread whose statement a kill must hit, held in place until the guard is dropped.
@@ -179,7 +177,7 @@ pub struct Aim {
 impl Drop for Aim {
     fn drop(&mut self) {
         self.entry.running.lock().kills -= 1;
-        self.entry.struck.notify_one();
+        self.entry.wake.wake();
     }
 }
 
@@ -241,11 +239,10 @@ impl Registry {
             id,
             address: counted,
             user: Mutex::new(None),
-            wake: Notify::new(),
+            wake: AtomicWaker::new(),
             summons: AtomicU8::new(0),
             active: AtomicU32::new(self.now.load(Ordering::Relaxed)),
             running: Mutex::new(Running::default()),
-            struck: Notify::new(),
             kept: Mutex::new(None),
         });
         inner.clients.insert(id, Arc::clone(&entry));
@@ -391,14 +388,32 @@ mod tests {
         assert!(!client.entry.runs_nothing().await);
     }
 
-    #[tokio::test]
-    async fn the_first_wish_stands_but_a_kill_overrides() {
+    #[test]
+    fn the_first_wish_stands_but_a_kill_overrides() {
         let registry = Registry::new(1, 0);
         let client = registry.enter(None).unwrap();
         client.entry.summon(Summons::Drain);
         client.entry.summon(Summons::IdleTimeout);
-        assert_eq!(client.entry.summoned().await, Summons::Drain);
+        assert_eq!(client.entry.summons(), Some(Summons::Drain));
         client.entry.summon(Summons::Kill);
-        assert_eq!(client.entry.summoned().await, Summons::Kill);
+        assert_eq!(client.entry.summons(), Some(Summons::Kill));
+    }
+
+    #[tokio::test]
+    async fn whoever_watches_is_woken() {
+        let registry = Registry::new(1, 0);
+        let client = registry.enter(None).unwrap();
+        let entry = Arc::clone(&client.entry);
+        let watched = tokio::spawn(async move {
+            let drained = poll_fn(|cx| entry.watch(cx).map_or(Poll::Pending, Poll::Ready)).await;
+            let killed = poll_fn(|cx| entry.watch_kill(cx).map_or(Poll::Pending, Poll::Ready)).await;
+            (drained, killed)
+        });
+        for summons in [Summons::Drain, Summons::CutOff] {
+            tokio::task::yield_now().await;
+            assert!(!watched.is_finished());
+            client.entry.summon(summons);
+        }
+        assert_eq!(watched.await.unwrap(), (Summons::Drain, Summons::CutOff));
     }
 }

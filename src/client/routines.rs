@@ -71,7 +71,7 @@ impl Client {
         let Some(calls) = sql::code(self.text(), self.session.mode()).calls else { return };
         let targets: Option<Vec<Target>> = calls.iter().map(|routine| self.session.target(routine)).collect();
         let Some(mut targets) = targets else { return };
-        let (account, now) = (self.class.account.id, Instant::now());
+        let (account, now) = (self.guest.class.account.id, Instant::now());
         targets.retain(|target| !self.door.routines.are_harmless(account, target, now));
         self.session.expect_calls(targets);
     }
@@ -80,7 +80,7 @@ impl Client {
     pub(super) fn note_routines(&mut self) {
         let cleared = self.session.cleared();
         if !cleared.is_empty() {
-            self.door.routines.clear(self.class.account.id, cleared, Instant::now());
+            self.door.routines.clear(self.guest.class.account.id, cleared, Instant::now());
         }
     }
 

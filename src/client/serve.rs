@@ -9,13 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use tokio::time::Instant;
 
 use super::login::{self, Guest, Threshold, Turned};
 use super::registry::{Registered, Summons};
 use super::reply::Fault;
 use super::state::StateGauge;
-use super::{Door, lend, packets};
-use crate::backend::{Class, Loan};
+use super::{Door, Host, lend, packets};
+use crate::backend::Loan;
 use crate::metrics::{ClientState, CloseReason, Goodbye, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};
@@ -35,8 +36,7 @@ pub(super) struct Client {
     pub(super) registered: Registered,
     pub(super) gauge: StateGauge,
     pub(super) guest: Guest,
-    pub(super) host: Box<str>,
-    pub(super) class: Class,
+    pub(super) host: Host,
     pub(super) session: Session,
     /// The backend, while something pins the session to it.
     pub(super) lease: Option<Lease<Server>>,
@@ -45,7 +45,7 @@ pub(super) struct Client {
     /// The pins as the metrics know them.
     shown: PinSet,
     /// `pool.mode` is `session`, or the server cannot report what was done to the session.
-    pub(super) kept: Option<&'static str>,
+    pub(super) kept: Option<Keeping>,
     /// Is that shown by the metrics?
     kept_shown: bool,
     /// The backend is in another session's schema, which the command under way leaves.
@@ -71,29 +71,33 @@ pub(super) struct Client {
     pub(super) status: StatusFlags,
     /// Turns relayed.
     pub(super) turns: u64,
+    /// When it came.
+    since: Instant,
 }
 
-/// A client's whole life, from accept to goodbye.
-pub(super) async fn welcome(door: Arc<Door>, stream: Stream, registered: Registered, address: Option<IpAddr>) {
-    let started = tokio::time::Instant::now();
-    let id = registered.entry.id;
-    let host: Box<str> =
-        address.map_or_else(|| "localhost".into(), |address| address.to_canonical().to_string().into());
+/// A client's whole life, from accept to goodbye. What the login needs is in a box of its own, and gone after it.
+pub(super) fn welcome(
+    door: Arc<Door>,
+    stream: Stream,
+    registered: Registered,
+    address: Option<IpAddr>,
+) -> impl Future<Output = ()> {
+    let entering = Box::pin(enter(door, stream, registered, Host::of(address)));
+    async move {
+        let Some(mut client) = entering.await else { return };
+        let goodbye = client.serve().await;
+        Box::pin(client.leave(goodbye)).await;
+    }
+}
+
+/// Makes a client of whoever is at the door, or turns it away.
+async fn enter(door: Arc<Door>, stream: Stream, registered: Registered, host: Host) -> Option<Box<Client>> {
     let metrics = Arc::clone(&door.metrics);
-    let gauge = StateGauge::new(Arc::clone(&metrics), ClientState::Handshake);
-    let log = door.settings.log_connections;
-    match Box::pin(enter(&door, stream, registered, gauge, host.clone())).await {
+    let (id, log) = (registered.entry.id, door.settings.log_connections);
+    match admit(door, stream, registered, host).await {
         Ok(client) => {
             metrics.client.logins.get(LoginResult::Ok).inc();
-            let mut client = client;
-            let goodbye = client.serve().await;
-            metrics.client.goodbyes.get(goodbye).inc();
-            let (user, turns) = (Arc::clone(&client.guest.user), client.turns);
-            Box::pin(client.leave()).await;
-            if log {
-                let seconds = started.elapsed().as_secs_f64();
-                tracing::info!(id, %user, %host, reason = ?goodbye, turns, seconds, "client left");
-            }
+            Some(client)
         }
         Err(turned) => {
             metrics.client.logins.get(turned.result).inc();
@@ -101,25 +105,22 @@ pub(super) async fn welcome(door: Arc<Door>, stream: Stream, registered: Registe
             if log {
                 tracing::info!(id, %host, result = ?turned.result, why = %turned.why, "client turned away");
             }
+            None
         }
     }
 }
 
 /// Greets, authenticates, and makes the client's session, all within `server.handshake_timeout`.
-async fn enter(
-    door: &Arc<Door>,
-    stream: Stream,
-    registered: Registered,
-    gauge: StateGauge,
-    host: Box<str>,
-) -> Result<Client, Turned> {
+async fn admit(door: Arc<Door>, stream: Stream, registered: Registered, host: Host) -> Result<Box<Client>, Turned> {
+    let since = Instant::now();
+    let gauge = StateGauge::new(Arc::clone(&door.metrics), ClientState::Handshake);
     let limit = door.settings.handshake_timeout;
     let mut buffer = Buffer::new(door.settings.buffer);
     let id = registered.entry.id;
     let mut threshold = Threshold {
-        door,
+        door: &door,
         buffer: &mut buffer,
-        host: &host,
+        host,
         owner: u64::from(id),
         salt: [0; 20],
         fresh: true,
@@ -133,23 +134,22 @@ async fn enter(
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
     })??;
     registered.entry.logged_in(Arc::clone(&guest.user));
-    let class = Class::new(Arc::clone(&guest.account), guest.capabilities, guest.era);
-    let session = login::session(door, &guest);
+    let session = login::session(&door, &guest);
     let status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();
-    Ok(Client {
-        door: Arc::clone(door),
+    // In a box, once and for all: a future that moves it holds it twice.
+    Ok(Box::new(Client {
+        kept: Keeping::by_mode(&door),
+        door,
         stream,
         buffer,
         registered,
         gauge,
         guest,
         host,
-        class,
         session,
         lease: None,
         loan: None,
         shown: PinSet::EMPTY,
-        kept: door.settings.session_mode.then_some("session_mode"),
         kept_shown: false,
         foreign_schema: false,
         moved: false,
@@ -162,7 +162,8 @@ async fn enter(
         command_sent: true,
         status,
         turns: 0,
-    })
+        since,
+    }))
 }
 
 impl Client {
@@ -172,6 +173,7 @@ impl Client {
             if let Some(lease) = &mut self.lease {
                 lease.pause();
             }
+            self.session.rest();
             self.gauge.enter(if self.lease.is_some() { ClientState::Pinned } else { ClientState::Idle });
             let command = match self.next_command().await {
                 Ok(command) => command,
@@ -192,10 +194,10 @@ impl Client {
             if let Some(header) = Header::parse(self.buffer.data()) {
                 let whole = HEADER + header.len;
                 if header.seq != 0 && !self.ignore_number() {
-                    return Err(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+                    return Err(Box::pin(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol)).await);
                 }
                 if header.len == 0 {
-                    return Err(self.last_words(1, &Fault::UnknownCommand, Goodbye::Protocol).await);
+                    return Err(Box::pin(self.last_words(1, &Fault::UnknownCommand, Goodbye::Protocol)).await);
                 }
                 if self.buffer.len() >= whole || self.buffer.is_full() {
                     let code = self.buffer.data().get(HEADER).copied().unwrap_or_default();
@@ -206,12 +208,12 @@ impl Client {
             match self.wait().await {
                 Wake::Bytes(n) => self.count_from_client(n),
                 Wake::Closed(Goodbye::Protocol) => {
-                    return Err(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol).await);
+                    return Err(Box::pin(self.last_words(1, &Fault::PacketsOutOfOrder, Goodbye::Protocol)).await);
                 }
                 Wake::Closed(goodbye) => return Err(goodbye),
-                Wake::Kept(lease) => self.adopt(lease).await,
-                Wake::BackendGone => return Err(self.ended_by_server().await),
-                Wake::Summoned(summons) => return Err(self.summoned_away(summons).await),
+                Wake::Kept(lease) => Box::pin(self.adopt(lease)).await,
+                Wake::BackendGone => return Err(Box::pin(self.ended_by_server()).await),
+                Wake::Summoned(summons) => return Err(Box::pin(self.summoned_away(summons)).await),
             }
         }
     }
@@ -224,10 +226,7 @@ impl Client {
 
     /// Waits until the client says something, somebody else wants something of it, or its pinned backend dies.
     async fn wait(&mut self) -> Wake {
-        let entry = Arc::clone(&self.registered.entry);
-        let mut summoned = std::pin::pin!(entry.summoned());
-        let mut killed = std::pin::pin!(entry.killed());
-        let (mut draining, owner) = (false, self.owner());
+        let (owner, entry) = (self.owner(), &self.registered.entry);
         poll_fn(|cx| {
             match self.buffer.poll_fill(cx, &mut self.stream) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Wake::Closed(Goodbye::Closed)),
@@ -235,18 +234,13 @@ impl Client {
                 Poll::Ready(Err(error)) => return Poll::Ready(Wake::Closed(goodbye_of(&error))),
                 Poll::Pending => {}
             }
-            if !draining && let Poll::Ready(summons) = summoned.as_mut().poll(cx) {
-                // What is open may be finished; the drain has a limit of its own, and ends with a kill.
-                if summons != Summons::Drain || !self.session.pins().intersects(PinSet::OPEN_WORK) {
-                    return Poll::Ready(Wake::Summoned(summons));
-                }
-                draining = true;
+            // What is open may be finished when the proxy drains; that has a limit of its own, and ends with a kill.
+            let may_finish = |summons| summons == Summons::Drain && self.session.pins().intersects(PinSet::OPEN_WORK);
+            if let Some(summons) = entry.watch(cx).filter(|summons| !may_finish(*summons)) {
+                return Poll::Ready(Wake::Summoned(summons));
             }
             if let Some(lease) = entry.take_kept(owner) {
                 return Poll::Ready(Wake::Kept(lease));
-            }
-            if draining && let Poll::Ready(summons) = killed.as_mut().poll(cx) {
-                return Poll::Ready(Wake::Summoned(summons));
             }
             if let Some(lease) = &mut self.lease {
                 let backend = &mut **lease;
@@ -369,7 +363,7 @@ impl Client {
         }
     }
 
-    fn show(&mut self, now: PinSet, kept: Option<&'static str>) {
+    fn show(&mut self, now: PinSet, kept: Option<Keeping>) {
         let metrics = &self.door.metrics.session;
         for reason in now.without(self.shown).iter() {
             metrics.pin(reason.label());
@@ -378,8 +372,8 @@ impl Client {
             metrics.unpin(reason.label());
         }
         match (self.kept_shown, kept) {
-            (false, Some(why)) => metrics.pin(why),
-            (true, None) => metrics.unpin(self.kept.unwrap_or("session_mode")),
+            (false, Some(why)) => metrics.pin(why.label()),
+            (true, None) => metrics.unpin(self.kept.unwrap_or(Keeping::SessionMode).label()),
             _ => {}
         }
         self.kept_shown = kept.is_some();
@@ -399,10 +393,16 @@ impl Client {
         }
     }
 
-    async fn leave(mut self) {
+    async fn leave(&mut self, goodbye: Goodbye) {
+        self.door.metrics.client.goodbyes.get(goodbye).inc();
         self.show(PinSet::EMPTY, None);
         self.show_as_statements(0);
         self.forget_backend().await;
+        if self.door.settings.log_connections {
+            let (id, user, turns) = (self.registered.entry.id, &self.guest.user, self.turns);
+            let seconds = self.since.elapsed().as_secs_f64();
+            tracing::info!(id, %user, host = %self.host, reason = ?goodbye, turns, seconds, "client left");
+        }
     }
 
     /// Leaves nothing behind: a backend that something was pinned to is reset before anybody else may have it.
@@ -432,6 +432,30 @@ impl Client {
     }
 }
 
+/// Why a session keeps its backend though nothing pins it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keeping {
+    /// `pool.mode` is `session`.
+    SessionMode,
+    /// The server cannot report what was done to the session.
+    Unreported,
+}
+
+impl Keeping {
+    /// What `pool.mode` says.
+    pub(super) fn by_mode(door: &Door) -> Option<Self> {
+        door.settings.session_mode.then_some(Self::SessionMode)
+    }
+
+    /// Its name in the metrics.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::SessionMode => "session_mode",
+            Self::Unreported => "unreported",
+        }
+    }
+}
+
 /// Why waiting ended.
 enum Wake {
     Bytes(usize),
@@ -448,5 +472,23 @@ pub(super) fn goodbye_of(error: &io::Error) -> Goodbye {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Goodbye::Closed,
         io::ErrorKind::InvalidData => Goodbye::Protocol,
         _ => Goodbye::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The future that `make` returns, without one being made.
+    fn size_of_future<A, B, C, D, F: Future>(_make: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What 100,000 idle clients are made of: see docs/BENCHMARKS.md.
+    #[test]
+    fn an_idle_client_is_small() {
+        let (client, task) = (size_of::<Client>(), size_of_future(welcome));
+        assert!(client <= 512, "a client takes {client} bytes");
+        assert!(task <= 192, "its task takes {task} bytes");
     }
 }

@@ -98,7 +98,7 @@ impl Client {
                     // To be reset on the way out.
                     self.lease = Some(lease);
                 } else {
-                    killer::undertake(&self.door, &self.class, lease);
+                    killer::undertake(&self.door, &self.guest.class, lease);
                 }
                 return ControlFlow::Break(goodbye_of(&error));
             }

@@ -8,7 +8,7 @@ use super::execute::Serving;
 use super::named::Spoken;
 use super::remember::may_redefine;
 use super::reply::Fault;
-use super::serve::Client;
+use super::serve::{Client, Keeping};
 use super::watch::Watch;
 use crate::backend::Prefix;
 use crate::metrics::{ClientState, CloseReason, Direction, Goodbye};
@@ -217,7 +217,7 @@ impl Client {
             _ => true,
         };
         if !shared {
-            self.kept.get_or_insert("unreported");
+            self.kept.get_or_insert(Keeping::Unreported);
         }
     }
 

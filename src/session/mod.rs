@@ -90,7 +90,7 @@ use memory::Found;
 use named::Names;
 use statements::Statements;
 use tally::Tally;
-use turn::Turn;
+use turn::AtHand;
 use unseen::Unseen;
 use untold::Untold;
 
@@ -135,7 +135,7 @@ pub struct Session {
     memory: Memory,
     /// `None`: it never had any.
     user_variables: Option<Arc<UserVariables>>,
-    wishes: Wishes,
+    wishes: Arc<Wishes>,
     told: Told,
     untold: Untold,
     /// The client changed the trackers; ours must be set again.
@@ -146,7 +146,7 @@ pub struct Session {
     autocommit: Option<bool>,
     /// The id that the last COM_STMT_PREPARE used up.
     last_statement: u32,
-    turn: Turn,
+    turn: AtHand,
     rare: Option<Box<Rare>>,
 }
 
@@ -183,14 +183,14 @@ impl Session {
             last_insert_id: Some(0),
             memory: Memory::default(),
             user_variables: None,
-            wishes: Wishes::new(options.flavour()),
+            wishes: Arc::new(Wishes::new(options.flavour())),
             told: Told::default(),
             untold: Untold::default(),
             rearm: false,
             warned: false,
             autocommit: options.autocommit_off.then_some(false),
             last_statement: 0,
-            turn: Turn::default(),
+            turn: AtHand::default(),
             rare: None,
         }
     }
@@ -264,7 +264,7 @@ impl Session {
     }
 
     /// It begins with the wishes that its server has for new sessions.
-    pub fn wish(&mut self, wishes: Wishes) {
+    pub fn wish(&mut self, wishes: Arc<Wishes>) {
         self.wishes = wishes;
     }
 

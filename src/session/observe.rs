@@ -1,5 +1,7 @@
 //! What the replies say: trackers, status, insert ids.
 
+use std::sync::Arc;
+
 use super::memory::Fate;
 use super::variables::{self, Verdict};
 use super::{PinReason, Rows, Session, StateSpec};
@@ -238,7 +240,7 @@ impl Session {
                 return;
             }
             Verdict::Tracker => {
-                self.wishes.set(name.as_bytes(), value);
+                Arc::make_mut(&mut self.wishes).set(name.as_bytes(), value);
                 self.rearm |= self.turn.open;
                 return;
             }

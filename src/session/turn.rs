@@ -1,5 +1,7 @@
 //! A turn's beginning and end: what the text may begin, what it provably ended, what must be asked.
 
+use std::ops::{Deref, DerefMut};
+
 use super::memory::{About, Fate, Found};
 use super::variables::{TRACKERS, linked};
 use super::{Ask, Deed, Followup, PinReason, PinSet, Rare, Rows, Session};
@@ -46,35 +48,51 @@ pub(super) struct Turn {
     pub before: PinSet,
 }
 
-impl Default for Turn {
-    fn default() -> Self {
-        Self {
-            open: false,
-            command: Command::Ping,
-            flags: Flags::NONE,
-            first: Word::None,
-            certain: false,
-            locking: None,
-            fate: Fate::Unsure,
-            counts_list: false,
-            name: None,
-            oks: 0,
-            failed: false,
-            inserted: false,
-            charsets_told: [false; 3],
-            schema_told: false,
-            cursor: None,
-            surprised: false,
-            missing: false,
-            unread: false,
-            deed: None,
-            odd: Flags::NONE,
-            before: PinSet::EMPTY,
-        }
+/// The turn at hand, if there is one: an idle session holds none.
+#[derive(Debug, Default)]
+pub(super) struct AtHand(Option<Box<Turn>>);
+
+/// What is at hand when nothing is.
+static NOTHING: Turn = Turn::NOTHING;
+
+impl Deref for AtHand {
+    type Target = Turn;
+    fn deref(&self) -> &Turn {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for AtHand {
+    fn deref_mut(&mut self) -> &mut Turn {
+        self.0.get_or_insert_with(|| Box::new(Turn::NOTHING))
     }
 }
 
 impl Turn {
+    const NOTHING: Self = Self {
+        open: false,
+        command: Command::Ping,
+        flags: Flags::NONE,
+        first: Word::None,
+        certain: false,
+        locking: None,
+        fate: Fate::Unsure,
+        counts_list: false,
+        name: None,
+        oks: 0,
+        failed: false,
+        inserted: false,
+        charsets_told: [false; 3],
+        schema_told: false,
+        cursor: None,
+        surprised: false,
+        missing: false,
+        unread: false,
+        deed: None,
+        odd: Flags::NONE,
+        before: PinSet::EMPTY,
+    };
+
     /// Whether a statement is run, not merely prepared or something about the connection asked.
     pub(super) fn runs_statement(&self) -> bool {
         self.command.runs_statement()
@@ -184,7 +202,7 @@ impl Session {
     /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text, and of the statement that is executed.
     pub fn begin(&mut self, command: Command, effects: Effects) {
         let deed = self.take_deed();
-        self.turn = Turn { open: true, command, before: self.pins, deed, ..Turn::default() };
+        *self.turn = Turn { open: true, command, before: self.pins, deed, ..Turn::NOTHING };
         // Among its bits are FLUSH TABLES WITH READ LOCK.
         if command == Command::Refresh {
             self.pins.insert(PinReason::GlobalReadLock);
@@ -198,7 +216,7 @@ impl Session {
     }
 
     fn note_effects(&mut self, effects: &Effects) {
-        let turn = &mut self.turn;
+        let turn = &mut *self.turn;
         turn.fate = About::new(turn.command, effects, self.options.mariadb).fate();
         if turn.command == Command::StmtPrepare {
             // Nothing happens before it is executed; but a variable that it assigns is there from here on.
@@ -311,6 +329,12 @@ impl Session {
         } else {
             self.memory.observe_prepared(self.turn.fate);
         }
+    }
+
+    /// The client is idle: the last turn is of no interest any more.
+    pub fn rest(&mut self) {
+        debug_assert!(!self.turn.open, "a turn that has not ended");
+        self.turn = AtHand::default();
     }
 
     /// The turn is over: what must be asked on its backend before anybody else may have that.
