@@ -47,6 +47,9 @@ pub(super) struct Bench {
     /// For how long they work, once all are connected.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
+    /// For how long they stay connected after that, idle.
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400), conflicts_with = "churn")]
+    hold: u64,
     /// The mean pause of a client between two pieces of work, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0, conflicts_with = "rate")]
     think: u64,
@@ -107,6 +110,7 @@ impl Bench {
             clients: self.clients as usize,
             ramp_per_second: self.ramp as usize,
             duration: Duration::from_secs(self.seconds),
+            hold: Duration::from_secs(self.hold),
             think: Duration::from_millis(self.think),
             rate: self.rate.unwrap_or_default(),
             work,
@@ -230,6 +234,7 @@ fn table(report: &Report, processes: usize) -> String {
     row("statements a second", grouped(report.rate.round().max(0.0) as u64));
     row("pieces of work a second", grouped(report.pace.round().max(0.0) as u64));
     row("pieces of work", grouped(report.work));
+    row("pieces of work of the client with the fewest", grouped(report.least));
     row("latency, mean", micros(report.latency.mean.round().max(0.0) as u64));
     row("latency, half within", micros(report.latency.p50));
     row("latency, 95 % within", micros(report.latency.p95));
@@ -277,6 +282,7 @@ fn json(report: &Report, processes: usize) -> Result<String, Failure> {
         "connecting_seconds": report.connecting.as_secs_f64(),
         "seconds": report.elapsed.as_secs_f64(),
         "work": report.work,
+        "least_work_of_a_client": report.least,
         "statements": report.statements,
         "statements_per_second": report.rate,
         "work_per_second": report.pace,

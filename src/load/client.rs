@@ -60,7 +60,10 @@ pub(super) async fn live(shared: Arc<Shared>, index: usize, mut begin: watch::Re
         client.connection.quit().await;
         come_and_go(&shared, index, end).await
     } else {
-        let done = ask(&shared, index, &mut client, end).await;
+        let mut done = ask(&shared, index, &mut client, end).await;
+        if done.is_ok() && !shared.plan.hold.is_zero() {
+            done = pause(&client.connection, end + shared.plan.hold).await.map(|_| ());
+        }
         if done.is_ok() {
             client.connection.quit().await;
         }
@@ -133,12 +136,16 @@ impl Beat {
 
 /// Asks until the end of the run.
 async fn ask(shared: &Shared, index: usize, client: &mut Ready, end: Instant) -> Result<(), Failure> {
+    let mut tally = shared.recorder.tally();
     let mut beat = Beat::new(&shared.plan);
     while pause(&client.connection, beat.next.min(end)).await? < end {
         let since = beat.begin();
         match work(shared, client).await {
             Ok(0) => beat.next = end,
-            Ok(statements) => shared.recorder.done(index, statements, since.elapsed()),
+            Ok(statements) => {
+                tally.count += 1;
+                shared.recorder.done(index, statements, since.elapsed());
+            }
             // The server said no to this statement; the connection is fine.
             Err(Failure { kind: kind @ FailureKind::Server(_), text }) => {
                 shared.recorder.failed(index, kind, &text);
@@ -153,6 +160,7 @@ async fn ask(shared: &Shared, index: usize, client: &mut Ready, end: Instant) ->
 
 /// Connects, works and says good-bye until the end of the run.
 async fn come_and_go(shared: &Shared, index: usize, end: Instant) -> Result<(), Failure> {
+    let mut tally = shared.recorder.tally();
     let mut beat = Beat::new(&shared.plan);
     while beat.next < end {
         sleep_until(beat.next).await;
@@ -164,7 +172,10 @@ async fn come_and_go(shared: &Shared, index: usize, end: Instant) -> Result<(), 
             Ok(done)
         });
         match done.await {
-            Ok(statements) => shared.recorder.done(index, statements, since.elapsed()),
+            Ok(statements) => {
+                tally.count += 1;
+                shared.recorder.done(index, statements, since.elapsed());
+            }
             Err(Failure { kind, text }) => shared.recorder.failed(index, kind, &text),
         }
         beat.done();

@@ -101,7 +101,11 @@ impl Fleet {
         let elapsed = self.watch(Phase::Running, start, end, &progress).await;
         let cpu = usage::cpu().saturating_sub(cpu);
         let (in_time, asked_in_time, _) = self.shared.recorder.totals();
-        self.watch(Phase::Stopping, Instant::now(), Instant::now() + grace, &progress).await;
+        // With a full line of clients, the last of them waits for as long as any before.
+        let slowest = Duration::from_micros(self.shared.recorder.latency().max);
+        let grace = grace.max(slowest * 2);
+        let hold = self.shared.plan.hold;
+        self.watch(Phase::Stopping, Instant::now(), Instant::now() + hold + grace, &progress).await;
         self.cut_off(grace).await;
         let recorder = &self.shared.recorder;
         let (work, statements, _) = recorder.totals();
@@ -111,6 +115,7 @@ impl Fleet {
             elapsed,
             pauses: !self.shared.plan.think.is_zero() || self.shared.plan.rate > 0.0,
             work,
+            least: recorder.least(),
             statements,
             rate: rate(asked_in_time, elapsed),
             pace: rate(in_time, elapsed),

@@ -26,6 +26,8 @@ pub struct Plan {
     pub ramp_per_second: usize,
     /// How long the clients ask, once all are connected.
     pub duration: Duration,
+    /// How long they stay connected after that, idle.
+    pub hold: Duration,
     /// The mean pause of a client between two statements (exponentially distributed); zero is none.
     pub think: Duration,
     /// What they do.
@@ -71,6 +73,7 @@ impl Plan {
             clients: 1,
             ramp_per_second: 0,
             duration: Duration::ZERO,
+            hold: Duration::ZERO,
             think: Duration::ZERO,
             work: Work::default(),
             churn: false,

@@ -1,7 +1,7 @@
 //! What the clients of a run put together: counters, errors, latencies.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -22,6 +22,8 @@ pub(super) struct Recorder {
     shards: Box<[Mutex<Shard>]>,
     connected: AtomicUsize,
     settled: AtomicUsize,
+    /// Of the client that did the least.
+    least: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -52,12 +54,25 @@ impl Drop for Connected<'_> {
     }
 }
 
+/// How many pieces of work one client has done; told when dropped.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    pub(super) count: u64,
+    least: &'a AtomicU64,
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.least.fetch_min(self.count, Ordering::Relaxed);
+    }
+}
+
 impl Recorder {
     /// An empty one.
     pub(super) fn new() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let shards = (0..threads.saturating_mul(4)).map(|_| Mutex::new(Shard::new())).collect();
-        Self { shards, connected: AtomicUsize::new(0), settled: AtomicUsize::new(0) }
+        Self { shards, connected: AtomicUsize::new(0), settled: AtomicUsize::new(0), least: AtomicU64::new(u64::MAX) }
     }
 
     /// Client `index` has done a piece of work, of so many statements.
@@ -90,6 +105,19 @@ impl Recorder {
     /// A client is about to log in or give up.
     pub(super) fn settling(&self) -> Settling<'_> {
         Settling(&self.settled)
+    }
+
+    /// Counts the work of one client.
+    pub(super) fn tally(&self) -> Tally<'_> {
+        Tally { count: 0, least: &self.least }
+    }
+
+    /// How much the client has done that did the least, of those that could log in.
+    pub(super) fn least(&self) -> u64 {
+        match self.least.load(Ordering::Relaxed) {
+            u64::MAX => 0,
+            least => least,
+        }
     }
 
     /// Clients logged in now.
@@ -221,6 +249,16 @@ mod tests {
     #[test]
     fn an_empty_run_has_no_latency() {
         assert_eq!(Recorder::new().latency(), Latency::default());
+    }
+
+    #[test]
+    fn whoever_did_the_least_is_known() {
+        let recorder = Recorder::new();
+        assert_eq!(recorder.least(), 0);
+        for count in [7, 3, 5] {
+            recorder.tally().count = count;
+        }
+        assert_eq!(recorder.least(), 3);
     }
 
     #[test]

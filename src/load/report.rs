@@ -61,6 +61,8 @@ pub struct Report {
     pub pauses: bool,
     /// Pieces of work done: statements, or transactions.
     pub work: u64,
+    /// Pieces of work of the client that did the least.
+    pub least: u64,
     /// Statements answered; those answered with an error count as errors instead.
     pub statements: u64,
     /// Statements a second, of those that were answered before the end.
@@ -144,6 +146,7 @@ impl Report {
             elapsed: longest(|report| report.elapsed),
             pauses: reports.iter().any(|report| report.pauses),
             work: reports.iter().map(|report| report.work).sum(),
+            least: reports.iter().map(|report| report.least).min().unwrap_or_default(),
             statements: reports.iter().map(|report| report.statements).sum(),
             rate: reports.iter().map(|report| report.rate).sum(),
             pace: reports.iter().map(|report| report.pace).sum(),
