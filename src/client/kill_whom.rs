@@ -64,7 +64,7 @@ impl Client {
         };
         lease.served.begin(self.owner());
         self.registered.entry.runs_on(lease.thread_id);
-        self.session.begin(Command::Query, effects);
+        self.session.begin(Command::Query, &effects);
         // It may take as long as any query.
         let answer = {
             let mut asking = Box::pin(lease.command(Command::Query, &text));

@@ -260,7 +260,7 @@ impl Client {
     /// What the command needs by name is not to be had: that is its answer.
     pub(super) async fn unnamed(&mut self, lease: Lease<Server>, error: Unprepared, task: &Task) -> Next {
         let Unprepared::Refused(payload) = error else { return self.unprepared(lease, error).await };
-        self.session.begin(Command::Query, task.effects.unwrap_or_default());
+        self.session.begin(Command::Query, &task.effects.unwrap_or_default());
         self.consume_command();
         let mut out = BytesMut::new();
         self.note_refusal(&payload, 1, &mut out);

@@ -59,7 +59,11 @@ impl Client {
     pub(super) fn take_own(&mut self) -> Option<Lease<Server>> {
         let mut own = *self.guest.own.take()?;
         let current = self.door.users.current(&self.guest.class.account);
-        if own.era == self.guest.class.era && current == self.guest.class.account && own.is_alive() && self.door.is_current(&own) {
+        if own.era == self.guest.class.era
+            && current == self.guest.class.account
+            && own.is_alive()
+            && self.door.is_current(&own)
+        {
             return Some(own);
         }
         own.discard(CloseReason::Stale);

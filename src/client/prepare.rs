@@ -145,7 +145,7 @@ impl Client {
         let era = self.door.remembered.era();
         let may_keep = !private && self.kept.is_none() && self.session.is_plain();
         let id = self.session.next_statement_id();
-        self.session.begin(Command::StmtPrepare, effects);
+        self.session.begin(Command::StmtPrepare, &effects);
         let asked = self.ask_to_prepare(&mut lease, prefix, &wanted, &mut traffic).await;
         let mut out = BytesMut::new();
         match asked {
@@ -271,7 +271,7 @@ impl Client {
     pub(super) async fn unprepared(&mut self, lease: Lease<Server>, unprepared: Unprepared) -> Next {
         match unprepared {
             Unprepared::Refused(payload) => {
-                self.session.begin(Command::StmtPrepare, Effects::default());
+                self.session.begin(Command::StmtPrepare, &Effects::default());
                 let seq = match self.skip_command().await {
                     Ok(seq) => seq,
                     Err(next) => {
@@ -303,7 +303,7 @@ impl Client {
             Unprepared::Refused(_) => {
                 self.session.change_statement(id, |statement| statement.lost_data = true);
                 let skipped = self.skip_command().await;
-                self.session.begin(Command::StmtSendLongData, Effects::default());
+                self.session.begin(Command::StmtSendLongData, &Effects::default());
                 match (skipped, self.after(lease).await) {
                     (Ok(_), next) | (Err(next), _) => next,
                 }

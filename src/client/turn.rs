@@ -128,7 +128,10 @@ impl Client {
             }
         }
         let may_release = self.may_release(task);
-        self.session.begin(command, task.effects.unwrap_or_default());
+        match &task.effects {
+            Some(effects) => self.session.begin(command, effects),
+            None => self.session.begin(command, &Effects::default()),
+        }
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
             let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };

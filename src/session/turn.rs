@@ -200,14 +200,14 @@ impl Session {
     /// A command is about to be sent.
     ///
     /// `effects` are those of COM_QUERY's and COM_STMT_PREPARE's text, and of the statement that is executed.
-    pub fn begin(&mut self, command: Command, effects: Effects) {
+    pub fn begin(&mut self, command: Command, effects: &Effects) {
         let deed = self.take_deed();
         *self.turn = Turn { open: true, command, before: self.pins, deed, ..Turn::NOTHING };
         // Among its bits are FLUSH TABLES WITH READ LOCK.
         if command == Command::Refresh {
             self.pins.insert(PinReason::GlobalReadLock);
         }
-        self.note_effects(&effects);
+        self.note_effects(effects);
     }
 
     /// The text was lexed only while it was streamed: to be called before the first `observe_*`.

@@ -93,7 +93,8 @@ enum QuoteKind {
 pub fn effects(text: &[u8], mode: Mode) -> Effects {
     let mut lexer = Lexer::new(mode);
     lexer.feed(text);
-    lexer.finish()
+    lexer.end();
+    lexer.rules.finish()
 }
 
 impl Lexer {

@@ -246,7 +246,8 @@ impl Rules {
         statement.index = statement.index.saturating_add(1);
     }
 
-    pub(super) fn finish(mut self) -> Effects {
+    /// Where it stands: it is large, and most texts are short.
+    pub(super) fn finish(&mut self) -> Effects {
         self.end_statement();
         let mut found = self.found;
         if found.statements > 1 && found.flags.any(Flags::SET_MINOR_TRACKER) {

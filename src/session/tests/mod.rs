@@ -142,7 +142,7 @@ impl Stage {
 
     /// Plays one command and its replies, up to but not including the end of the turn.
     fn command(&mut self, command: Command, effects: Effects, replies: &[Reply]) -> &mut Self {
-        self.session.begin(command, effects);
+        self.session.begin(command, &effects);
         self.replies(replies)
     }
 
@@ -212,7 +212,7 @@ impl Stage {
     /// Plays COM_STMT_PREPARE.
     fn prepare(&mut self, text: &str, id: u32) -> &mut Self {
         let effects = self.effects(text);
-        self.session.begin(Command::StmtPrepare, effects);
+        self.session.begin(Command::StmtPrepare, &effects);
         self.session.observe_prepared(0);
         assert_eq!(self.session.end(), Followup::None);
         let text = Texts::default().intern(text.as_bytes(), self.session.mode(), effects);

@@ -339,7 +339,7 @@ fn refresh_may_lock() {
 #[test]
 fn effects_may_come_late() {
     for mut stage in Stage::both() {
-        stage.session.begin(Command::Query, Effects::default());
+        stage.session.begin(Command::Query, &Effects::default());
         let effects = stage.effects("SELECT 'long', GET_LOCK('a', 1)");
         stage.session.late_effects(effects);
         stage.replies(&[ok()]);

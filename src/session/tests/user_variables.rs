@@ -175,7 +175,7 @@ fn what_another_had_is_erased() {
     one.query("SET @a = 1, @b = 2", &[ok().state()]);
     let held = one.told(&[(INT, Some(b"1"), "binary"), (INT, Some(b"2"), "binary")]);
     assert_eq!(set(&held, &other.held()), "SET @`a`=_binary '', @`a`=NULL, @`b`=_binary '', @`b`=NULL");
-    other.begin(Command::Query, sql::effects(b"SET @b = 7", Mode::default()));
+    other.begin(Command::Query, &sql::effects(b"SET @b = 7", Mode::default()));
     other.end();
     other.answer(&other.owes()[0].clone(), Some(answer(&other.owes()[0], &[(INT, Some(b"7"), "binary")])));
     assert_eq!(set(&one.session.held(), &other.held()), "SET @`a`=_binary '', @`a`=NULL, @`b`=CAST('7' AS SIGNED)");
