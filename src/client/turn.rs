@@ -17,7 +17,7 @@ use crate::protocol::capability::CapabilityFlags;
 use crate::protocol::command::Command;
 use crate::protocol::packet::prepare::PrepareOk;
 use crate::relay::{self, Broken, Channel, Dialect, Front, Order, Traffic};
-use crate::session::Recall;
+use crate::session::{Recall, Session};
 use crate::sql::{Effects, Flags, Word};
 
 /// Whether the client stays.
@@ -48,6 +48,14 @@ impl Task {
     /// A command as it came. In a box: futures hold only a pointer to it.
     pub(super) fn new(command: Command, effects: Option<Effects>) -> Box<Self> {
         Box::new(Self { command, effects, prefix: Prefix::default(), front: None, statement: None, spoken: None })
+    }
+
+    /// It is about to be sent.
+    fn begin(&self, session: &mut Session) {
+        match &self.effects {
+            Some(effects) => session.begin(self.command, effects),
+            None => session.begin(self.command, &Effects::default()),
+        }
     }
 }
 
@@ -128,10 +136,7 @@ impl Client {
             }
         }
         let may_release = self.may_release(task);
-        match &task.effects {
-            Some(effects) => self.session.begin(command, effects),
-            None => self.session.begin(command, &Effects::default()),
-        }
+        task.begin(&mut self.session);
         if self.own_trackers && Box::pin(lease.query(&self.session.wishes().statement())).await.is_err() {
             lease.discard(CloseReason::Lost);
             let fault = Fault::BackendLost { reason: "the server went away before the statement was sent".into() };
