@@ -20,7 +20,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Door, Openings, Proven, Remembered, Routines, Schemas, Settings};
+use crate::client::{Chatter, Door, Openings, Proven, Remembered, Routines, Schemas, Settings};
 use crate::config::{self, Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -222,6 +222,7 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         texts: Texts::default(),
         named_texts: Texts::default(),
         remembered: Remembered::default(),
+        chatter: Chatter::default(),
         proven: Proven::default(),
         openings: Openings::default(),
         metrics: Arc::clone(metrics),

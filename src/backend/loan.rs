@@ -36,6 +36,12 @@ impl Loan {
         Self { owner, questions, answers: Mutex::new(Answers::Open), settled: Notify::new() }
     }
 
+    /// Whether an answer may bind the session to the backend.
+    #[must_use]
+    pub fn may_bind(&self) -> bool {
+        self.questions.iter().any(Ask::may_bind)
+    }
+
     /// Asks everything, on the backend that the session used last. The session learns of it when the settlement is
     /// dropped.
     ///

@@ -65,6 +65,9 @@ impl Client {
         if effects.may(Flags::PREPARE | Flags::EXECUTE | Flags::DEALLOCATE) {
             return Box::pin(self.text_about_named(effects)).await;
         }
+        if let Some(shown) = self.shown(&effects) {
+            return Box::pin(self.echo(shown, effects)).await;
+        }
         self.turn_of(Task::new(Command::Query, Some(effects))).await
     }
 

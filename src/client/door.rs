@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
+use super::chatter::Chatter;
 use super::opening::Openings;
 use super::registry::Registry;
 use super::remember::Remembered;
@@ -43,6 +44,8 @@ pub struct Door {
     pub named_texts: Texts,
     /// Answers to COM_STMT_PREPARE.
     pub remembered: Remembered,
+    /// What a SET does.
+    pub chatter: Chatter,
     /// States that a server has accepted as a whole.
     pub proven: Proven,
     /// What new sessions begin with.

@@ -89,6 +89,7 @@ impl Client {
         if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
+        let again = self.session.show_again(effects);
         let mark = self.session.mark(Command::StmtExecute, effects);
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
         let mut instead = None;
@@ -125,7 +126,7 @@ impl Client {
             self.put_statement_id(there);
             return Box::pin(self.substitute(lease, Command::StmtExecute, plain, rows)).await;
         }
-        mark.into_iter().for_each(|mark| prefix.append(mark, &lease));
+        again.into_iter().chain(mark).for_each(|sql| prefix.append(sql, &lease));
         plan.task.prefix = prefix;
         let Plan { id, statement, wanted, mut task, kept, decided, .. } = *plan;
         self.name_there(&mut lease, &mut task, &statement, (Serving { id, there, wanted, decided }, kept));

@@ -5,8 +5,10 @@
 //! so that a client can be killed, drained or counted. `reply` is the only place that words an error.
 
 mod borrow;
+mod chatter;
 mod command;
 mod door;
+mod echo;
 mod execute;
 mod host;
 mod kill;
@@ -38,6 +40,7 @@ mod unset;
 pub mod users;
 mod watch;
 
+pub use chatter::Chatter;
 pub use door::{Door, Proven, Settings};
 pub use opening::Openings;
 pub use remember::Remembered;

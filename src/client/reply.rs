@@ -257,6 +257,11 @@ pub fn ok(out: &mut BytesMut, seq: u8, status: StatusFlags, warnings: u16, clien
     packet_with(out, seq, |out| ok.encode(out, client_tracks));
 }
 
+/// Appends an OK as a server gave it to somebody else.
+pub fn shown(out: &mut BytesMut, ok: OkPacket<'_>, client_tracks: bool) {
+    packet_with(out, 1, |out| ok.encode(out, client_tracks));
+}
+
 /// Appends an OK that counts affected rows.
 pub fn changed(out: &mut BytesMut, seq: u8, (status, client_tracks): (StatusFlags, bool), affected_rows: u64) {
     let ok = OkPacket { header: 0, affected_rows, insert_id: 0, status, warnings: 0, info: b"", session_state: b"" };

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::echo::Asked;
 use super::execute::Serving;
 use super::named::Spoken;
 use super::remember::may_redefine;
@@ -42,12 +43,15 @@ pub(super) struct Task {
     pub(super) statement: Option<Serving>,
     /// What it says about statements that have a name.
     pub(super) spoken: Option<Box<Spoken>>,
+    /// It is a SET whose answer is worth remembering.
+    pub(super) asked: Option<Box<Asked>>,
 }
 
 impl Task {
     /// A command as it came. In a box: futures hold only a pointer to it.
     pub(super) fn new(command: Command, effects: Option<Effects>) -> Box<Self> {
-        Box::new(Self { command, effects, prefix: Prefix::default(), front: None, statement: None, spoken: None })
+        let (prefix, front) = (Prefix::default(), None);
+        Box::new(Self { command, effects, prefix, front, statement: None, spoken: None, asked: None })
     }
 
     /// It is about to be sent.
@@ -89,6 +93,9 @@ impl Client {
         {
             return self.lost(lease).await;
         }
+        if let Some(again) = self.session.show_again(task.effects.as_ref()) {
+            prefix.append(again, &lease);
+        }
         if let Some(mark) = self.session.mark(task.command, task.effects.as_ref()) {
             prefix.append(mark, &lease);
         }
@@ -115,7 +122,14 @@ impl Client {
             return self.answer_fault(&Fault::BackendLost { reason: "the server hung up".into() }).await;
         }
         task.prefix = prefix;
-        self.run(lease, &mut task).await
+        if task.command == Command::Query {
+            task.asked = self.asks_to_be_shown(&lease, task.effects.as_ref());
+        }
+        let next = self.run(lease, &mut task).await;
+        if let Some(asked) = task.asked.take() {
+            self.keep_shown(*asked);
+        }
+        next
     }
 
     /// Relays the command at the buffer's front to this backend.
@@ -273,6 +287,7 @@ impl Client {
         let mut watch =
             Watch::new(&mut self.session, &mut self.status, &self.door, command, effects, self.own_trackers);
         watch.prepares = prepares.map(|id| (id, None));
+        watch.asked = task.asked.as_deref_mut();
         if command == Command::Query {
             watch.skip_attributes(self.text_at);
         }

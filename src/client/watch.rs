@@ -3,6 +3,8 @@
 use bytes::BytesMut;
 
 use super::Door;
+use super::chatter::Said;
+use super::echo::Asked;
 use super::remember::may_redefine;
 use crate::backend::Changing;
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
@@ -11,7 +13,7 @@ use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{Body, End};
 use crate::relay::Witness;
-use crate::session::Session;
+use crate::session::{Session, told_to_all};
 use crate::sql::{Effects, Flags, Lexer};
 
 /// Tells the session what passes.
@@ -28,6 +30,8 @@ pub(super) struct Watch<'a> {
     pub(super) prepares: Option<(u32, Option<PrepareOk>)>,
     /// What a text does that was read as it passed.
     pub(super) late: Option<Box<Effects>>,
+    /// The answer to the SET under way is worth remembering.
+    pub(super) asked: Option<&'a mut Asked>,
     /// The text may change accounts.
     changes_accounts: bool,
     /// The backend's trackers are the client's own, for this turn.
@@ -66,6 +70,7 @@ impl<'a> Watch<'a> {
             redefines: false,
             prepares: None,
             late: None,
+            asked: None,
             own_trackers,
             lexer,
             counted,
@@ -140,6 +145,9 @@ impl Witness for Watch<'_> {
             Body::Ok(ok) => {
                 *self.status = ok.status;
                 self.session.observe_ok(ok, None);
+                if let Some(asked) = &mut self.asked {
+                    asked.said = told_to_all(ok).map(|changes| Said { status: ok.status, changes });
+                }
                 if self.changing.is_some() {
                     // Before the client hears of it: whoever comes after that must see the new default.
                     self.door.globals_changed();

@@ -24,7 +24,7 @@ pub(crate) use family::labelled;
 pub use family::{Family, Labelled};
 pub use pool::{LeaseKind, PoolMetrics, WaitQueue};
 pub use relay::{Direction, RelayMetrics};
-pub use session::SessionMetrics;
+pub use session::{ChatterAnswer, SessionMetrics};
 pub use source::{PortRefusal, SourceMetrics};
 
 /// Every metric of one proxy.

@@ -2,7 +2,17 @@
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
-use super::family::{counter, gauge};
+use super::family::{Family, counter, counters, gauge, labelled};
+
+labelled! {
+    /// Who answered a SET of literals.
+    pub enum ChatterAnswer {
+        /// Memory: a server has shown it before.
+        Memory => "memory",
+        /// A server.
+        Server => "server",
+    }
+}
 
 /// Metrics of sessions.
 #[derive(Debug)]
@@ -27,6 +37,10 @@ pub struct SessionMetrics {
     pub unanswered: IntCounter,
     /// `myriad_remembered_prepares_total`: COM_STMT_PREPARE answered from what a backend told another client.
     pub remembered_prepares: IntCounter,
+    /// `myriad_chatter_total{answer}`: what clients say when they connect, and who answered.
+    pub chatter: Family<ChatterAnswer, IntCounter>,
+    /// `myriad_chatter_entries`: how many of these statements are known.
+    pub chatter_entries: IntGauge,
     /// `myriad_named_prepares_total`: statements with a name (text `PREPARE`) prepared again on another backend.
     pub named_prepares: IntCounter,
     /// `myriad_client_statements`: statements that clients have prepared and not closed.
@@ -69,6 +83,17 @@ impl SessionMetrics {
                 registry,
                 "myriad_remembered_prepares_total",
                 "Preparations answered from what a backend told before.",
+            ),
+            chatter: counters(
+                registry,
+                "myriad_chatter_total",
+                "SET statements of literals, by who answered: a server, or memory of what one did.",
+                "answer",
+            ),
+            chatter_entries: gauge(
+                registry,
+                "myriad_chatter_entries",
+                "SET statements of which it is known what they do.",
             ),
             named_prepares: counter(
                 registry,

@@ -87,6 +87,12 @@ impl Ask {
         }
     }
 
+    /// Whether the answer may be more than the session can keep.
+    #[must_use]
+    pub fn may_bind(&self) -> bool {
+        matches!(self, Self::UserVariables { .. })
+    }
+
     /// Whether the session cannot keep what was answered, so that the backend must stay its own.
     #[must_use]
     pub fn binds(&self, rows: &Rows) -> bool {

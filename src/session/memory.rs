@@ -37,6 +37,8 @@ pub struct Memory {
     pub(super) list_moved: bool,
     /// It has a mark in its place: see `mark`.
     pub(super) marked: bool,
+    /// The last statement was answered without a server: see `shown`.
+    shown: bool,
 }
 
 /// Who knows `FOUND_ROWS()`.
@@ -218,6 +220,22 @@ impl Memory {
         if fate == Fate::Clears || (fate == Fate::Unsure && !self.marked) {
             self.forget_list();
         }
+    }
+
+    /// A SET was answered without a server: what the backend would say is of an earlier statement.
+    pub(super) fn observe_shown(&mut self, ok: &OkPacket<'_>, about: &About) {
+        self.observe_ok(ok, None, about);
+        (self.shown, self.count_moved, self.list_moved) = (true, true, true);
+    }
+
+    /// Whether that was the last statement, and nothing has taken its place: said once.
+    pub(super) fn take_shown(&mut self) -> bool {
+        std::mem::take(&mut self.shown) && self.count_moved && self.row_count == 0 && self.warnings == 0
+    }
+
+    /// A SET runs on the backend in its place.
+    pub(super) fn shown_again(&mut self) {
+        (self.count_moved, self.list_moved) = (false, false);
     }
 
     fn observe_found_rows(&mut self, ok: &OkPacket<'_>, rows: Option<u64>, about: &About) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::memory::Fate;
 use super::variables::{self, Verdict};
-use super::{PinReason, Rows, Session, StateSpec};
+use super::{PinReason, Rows, Session, State, StateSpec};
 use crate::protocol::capability::StatusFlags;
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
@@ -269,8 +269,14 @@ impl Session {
     /// Takes the drafted state on.
     fn adopt(&mut self, spec: Option<StateSpec>) {
         let Some(spec) = spec.filter(|spec| spec != self.state.spec()) else { return };
+        let state = self.interner.intern(spec);
+        self.enter(state);
+    }
+
+    /// It is in this state from here on.
+    pub(super) fn enter(&mut self, state: Arc<State>) {
         let before = self.mode();
-        self.state = self.interner.intern(spec);
+        self.state = state;
         if let (true, Some(rare)) = (before != self.mode(), &mut self.rare) {
             // The same spelling may mean another name now.
             [&mut rare.locks, &mut rare.tables].into_iter().for_each(super::Tally::doubt);

@@ -12,6 +12,7 @@ mod aborts;
 mod bench;
 mod bytes;
 mod cases;
+mod chatter;
 mod compression;
 mod conditions;
 mod crowd;

@@ -93,6 +93,16 @@ impl Wishes {
         self.transactions == Transactions::Off
     }
 
+    /// Does the client want to hear of this variable?
+    #[must_use]
+    pub fn hears(&self, variable: &[u8]) -> bool {
+        match &self.variables {
+            Variables::All => true,
+            Variables::Default => names(DEFAULT_VARIABLES).any(|name| name.eq_ignore_ascii_case(variable)),
+            Variables::Listed(list) => names(list).any(|name| name.eq_ignore_ascii_case(variable)),
+        }
+    }
+
     /// The defaults of a server of this flavour: the schema, and five variables.
     pub fn new(flavour: Flavour) -> Self {
         Self {
