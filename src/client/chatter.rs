@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::protocol::capability::StatusFlags;
-use crate::session::State;
+use crate::session::{Rows, State};
 
 /// How long it is believed.
 const TTL: Duration = Duration::from_secs(30);
@@ -41,8 +41,11 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) status: StatusFlags,
+    pub(super) warnings: u16,
     /// The trackers' entries, as a backend tells them.
     pub(super) changes: Vec<u8>,
+    /// What it warned of.
+    pub(super) list: Rows,
 }
 
 /// What a SET does.
@@ -141,7 +144,8 @@ impl Generation {
 }
 
 fn size(text: &[u8], shown: &Shown) -> usize {
-    COST + text.len() + shown.said.changes.len()
+    let list = shown.said.list.iter().flatten().flatten().map(Vec::len).sum::<usize>();
+    COST + text.len() + shown.said.changes.len() + list
 }
 
 #[cfg(test)]
@@ -151,7 +155,7 @@ mod tests {
 
     fn shown(interner: &Interner, bytes: usize) -> Shown {
         let state = interner.intern(StateSpec::default());
-        let said = Said { status: StatusFlags::empty(), changes: vec![0; bytes] };
+        let said = Said { status: StatusFlags::empty(), warnings: 0, changes: vec![0; bytes], list: Rows::new() };
         Shown { said, _before: Arc::clone(&state), after: state }
     }
 

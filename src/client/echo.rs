@@ -13,7 +13,7 @@ use crate::metrics::ChatterAnswer;
 use crate::pool::{Lease, Server};
 use crate::protocol::capability::StatusFlags;
 use crate::protocol::packet::ok::OkPacket;
-use crate::session::State;
+use crate::session::{Rows, State, told_to_all};
 use crate::sql::{self, Effects};
 
 /// Where a text without attributes begins, for a client that may send some.
@@ -29,6 +29,12 @@ pub(super) struct Asked {
 }
 
 impl Said {
+    /// What is worth keeping of this OK; none if that is not all there is to it.
+    pub(super) fn of(ok: &OkPacket<'_>) -> Option<Self> {
+        let (status, warnings) = (ok.status, ok.warnings);
+        told_to_all(ok).map(|changes| Self { status, warnings, changes, list: Rows::new() })
+    }
+
     /// The OK that a backend sent, without what is another each time.
     fn ok(&self) -> OkPacket<'_> {
         OkPacket {
@@ -36,7 +42,7 @@ impl Said {
             affected_rows: 0,
             insert_id: 0,
             status: self.status,
-            warnings: 0,
+            warnings: self.warnings,
             info: b"",
             session_state: &self.changes,
         }
@@ -79,7 +85,7 @@ impl Client {
         metrics.session.local_answers.inc();
         self.error = 0;
         let ok = shown.said.ok();
-        self.session.observe_shown(&ok, &effects, &shown.after);
+        self.session.observe_shown(&ok, &shown.said.list, &effects, &shown.after);
         self.status = ok.status - StatusFlags::SERVER_SESSION_STATE_CHANGED;
         let mut told = BytesMut::new();
         let changed = self.session.filter(ok.session_state, &mut told);
@@ -109,11 +115,17 @@ impl Client {
 
     /// The turn is over in which a server has shown what this does.
     pub(super) fn keep_shown(&self, asked: Asked) {
-        let Some(said) = asked.said else { return };
+        let Some(mut said) = asked.said else { return };
         let door = &self.door;
         let is_past = door.connector.is_changing() || asked.place.era != door.connector.era();
         if is_past || self.is_pinned() || self.lease.is_some() {
             return;
+        }
+        match &self.session.memory().list {
+            _ if said.warnings == 0 => {}
+            Some(list) if list.len() == usize::from(said.warnings) => said.list = list.to_vec(),
+            // More than the list has room for.
+            _ => return,
         }
         let shown = Shown { said, _before: asked.before, after: Arc::clone(self.session.state()) };
         door.chatter.keep(asked.place, asked.text, shown, Instant::now());

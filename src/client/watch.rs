@@ -13,7 +13,7 @@ use crate::protocol::packet::ok::OkPacket;
 use crate::protocol::packet::prepare::PrepareOk;
 use crate::protocol::response::{Body, End};
 use crate::relay::Witness;
-use crate::session::{Session, told_to_all};
+use crate::session::Session;
 use crate::sql::{Effects, Flags, Lexer};
 
 /// Tells the session what passes.
@@ -146,7 +146,10 @@ impl Witness for Watch<'_> {
                 *self.status = ok.status;
                 self.session.observe_ok(ok, None);
                 if let Some(asked) = &mut self.asked {
-                    asked.said = told_to_all(ok).map(|changes| Said { status: ok.status, changes });
+                    asked.said = Said::of(ok);
+                    if ok.warnings > 0 {
+                        self.session.ask_for_list();
+                    }
                 }
                 if self.changing.is_some() {
                     // Before the client hears of it: whoever comes after that must see the new default.

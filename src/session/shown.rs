@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::memory::About;
 use super::turn::Turn;
-use super::{Session, State};
+use super::{Ask, Rows, Session, State};
 use crate::protocol::capability::{OF_ONE_STATEMENT, StatusFlags};
 use crate::protocol::command::Command;
 use crate::protocol::packet::ok::OkPacket;
@@ -21,7 +21,7 @@ const SET: &str = "SET @@session.sql_notes=@@session.sql_notes";
 /// The trackers' entries of a SET, as they are for everybody: none where something else than variables was reported.
 #[must_use]
 pub fn told_to_all(ok: &OkPacket<'_>) -> Option<Vec<u8>> {
-    let counts = ok.affected_rows != 0 || ok.insert_id != 0 || ok.warnings != 0 || !ok.info.is_empty();
+    let counts = ok.affected_rows != 0 || ok.insert_id != 0 || !ok.info.is_empty();
     let of_one = OF_ONE_STATEMENT - StatusFlags::SERVER_SESSION_STATE_CHANGED;
     let open = StatusFlags::SERVER_STATUS_IN_TRANS | StatusFlags::SERVER_STATUS_IN_TRANS_READONLY;
     if counts || ok.status.intersects(of_one | open) {
@@ -49,13 +49,21 @@ impl Session {
         self.pins.is_empty() && if mariadb { !has_list } else { !hears() }
     }
 
-    /// A SET of these effects was answered by this OK, which leads to this state.
-    pub fn observe_shown(&mut self, ok: &OkPacket<'_>, effects: &Effects, after: &Arc<State>) {
+    /// The SET under way has warned: what of, others are to be told as well.
+    pub fn ask_for_list(&mut self) {
+        self.rare().asks.push(Ask::Warnings);
+    }
+
+    /// A SET of these effects was answered by this OK and warned of this, and leads to this state.
+    pub fn observe_shown(&mut self, ok: &OkPacket<'_>, list: &Rows, effects: &Effects, after: &Arc<State>) {
         let about = About::new(Command::Query, effects, self.options.mariadb);
         self.turn =
             Turn { command: Command::Query, flags: effects.flags, first: effects.first, oks: 1, ..Turn::default() };
         self.autocommit = Some(ok.status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT));
         self.memory.observe_shown(ok, &about);
+        if !list.is_empty() {
+            self.memory.save(list.clone());
+        }
         self.enter(Arc::clone(after));
     }
 
@@ -75,7 +83,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Interner, Options, Recall, StateSpec};
+    use crate::session::{Followup, Interner, Options, Recall, StateSpec};
     use crate::sql;
 
     const OK: OkPacket<'static> = OkPacket {
@@ -112,7 +120,6 @@ mod tests {
         assert!(status(StatusFlags::SERVER_SESSION_STATE_CHANGED).is_some());
         assert!(status(StatusFlags::SERVER_STATUS_IN_TRANS).is_none());
         assert!(status(StatusFlags::SERVER_MORE_RESULTS_EXISTS).is_none());
-        assert!(told_to_all(&OkPacket { warnings: 1, ..OK }).is_none());
         assert!(told_to_all(&OkPacket { affected_rows: 1, ..OK }).is_none());
     }
 
@@ -128,7 +135,7 @@ mod tests {
             session.end();
             assert!(session.may_be_shown());
             let set = effects("SET autocommit=0");
-            session.observe_shown(&OkPacket { status: StatusFlags::empty(), ..OK }, &set, &after);
+            session.observe_shown(&OkPacket { status: StatusFlags::empty(), ..OK }, &Rows::new(), &set, &after);
             assert!(Arc::ptr_eq(session.state(), &after));
             assert_eq!(session.memory().row_count, 0);
             // What fails now may have opened a transaction.
@@ -143,16 +150,16 @@ mod tests {
     fn who_asks_about_it_asks_a_server_that_knows() {
         let (mut session, _) = session(false);
         let (set, state) = (effects("SET autocommit=1"), Arc::clone(session.state()));
-        session.observe_shown(&OK, &set, &state);
+        session.observe_shown(&OK, &Rows::new(), &set, &state);
         let text = "SELECT ROW_COUNT() IS NULL";
         let asks = effects(text);
         assert!(session.show_again(Some(&asks)).is_some());
         assert_eq!(session.recall(text.as_bytes(), &asks, 1), Recall::Backend);
         assert!(session.show_again(Some(&asks)).is_none(), "once");
-        session.observe_shown(&OK, &set, &state);
+        session.observe_shown(&OK, &Rows::new(), &set, &state);
         assert!(session.show_again(Some(&effects("SELECT 1"))).is_none());
         // An error since then has taken its place.
-        session.observe_shown(&OK, &set, &state);
+        session.observe_shown(&OK, &Rows::new(), &set, &state);
         session.observe_refused(1243, *b"HY000", "no");
         assert!(session.show_again(Some(&asks)).is_none());
     }
@@ -171,8 +178,26 @@ mod tests {
         let mut session = failed(false);
         assert!(session.may_be_shown() && session.owes().len() == 1);
         let state = Arc::clone(session.state());
-        session.observe_shown(&OK, &effects("SET autocommit=1"), &state);
+        session.observe_shown(&OK, &Rows::new(), &effects("SET autocommit=1"), &state);
         assert!(session.owes().is_empty() && session.memory().warnings == 0);
+        // One that has warned itself.
+        let list = vec![[&b"Warning"[..], b"1292", b"hm"].map(|field| Some(field.to_vec())).to_vec()];
+        let show = effects("SHOW WARNINGS");
+        session.observe_shown(&OkPacket { warnings: 1, ..OK }, &list, &effects("SET autocommit=1"), &state);
+        assert!(session.owes().is_empty() && session.show_again(Some(&show)).is_none());
+        assert_eq!(session.recall(b"SHOW WARNINGS", &show, 1), Recall::Rows(show.plain.unwrap(), list));
+    }
+
+    #[test]
+    fn what_it_warns_of_is_asked_at_once() {
+        let (mut session, _) = session(false);
+        session.begin(Command::Query, effects("SET autocommit=1"));
+        session.observe_ok(&OkPacket { warnings: 1, ..OK }, None);
+        session.ask_for_list();
+        assert_eq!(session.end(), Followup::Ask(Ask::Warnings));
+        session.answer(&Ask::Warnings, Some(vec![vec![None]]));
+        assert_eq!(session.end(), Followup::None);
+        assert_eq!(session.memory().list.as_deref(), Some(&vec![vec![None]]));
     }
 
     #[test]

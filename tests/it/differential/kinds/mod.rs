@@ -1,6 +1,7 @@
 //! The kinds of session state, and what clients do with each.
 
 mod binary;
+mod chatter;
 mod commands;
 mod errors;
 mod keeping;
@@ -32,6 +33,7 @@ const fn pins(weight: usize, write: fn(&mut Author)) -> Section {
 
 const SECTIONS: &[Section] = &[
     shares(24, variables::probe),
+    shares(12, chatter::chatter),
     shares(14, variables::set),
     shares(5, variables::set_charset),
     shares(3, variables::several),
