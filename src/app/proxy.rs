@@ -20,7 +20,7 @@ use crate::backend::Connector;
 use crate::client::listener::{Listener, accept};
 use crate::client::registry::{Registry, Summons};
 use crate::client::users::Users;
-use crate::client::{Chatter, Door, Openings, Proven, Remembered, Routines, Schemas, Settings};
+use crate::client::{Chatter, Door, Openings, Pace, Proofs, Proven, Remembered, Routines, Schemas, Settings};
 use crate::config::{self, Config, Listen, ServerTlsMode};
 use crate::metrics::{Metrics, http};
 use crate::net::{tcp, tls};
@@ -229,6 +229,9 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
         tls,
         tls_required: config.server.tls.mode == ServerTlsMode::Required,
         keys: Arc::new(keys(&config.auth)?),
+        handshakes: Semaphore::new(config.server.max_handshakes),
+        pace: Pace::new(config.server.connect_rate, config.server.connect_rate_per_address),
+        proofs: Proofs::default(),
         killing: Arc::new(Semaphore::new(config.pool.kill_connections)),
         routines: Routines::new(config.session.harmless_routines.as_deref().unwrap_or_default()),
         tasks: TaskTracker::new(),

@@ -136,11 +136,33 @@ impl Backend {
         let mut out = BytesMut::new();
         append_command(&mut out, Command::Quit, b"");
         if self.stream.write_all(&out).await.is_ok() {
-            // Whatever is read, the end is near.
-            let _ = self.buffer.fill(&mut self.stream).await;
+            self.read_to_the_end().await;
+        }
+    }
+
+    /// Says nothing more, and waits until the server has got over what it still runs and has hung up.
+    pub async fn fall_silent(&mut self) {
+        if self.stream.shutdown().await.is_ok() {
+            self.read_to_the_end().await;
+        }
+    }
+
+    /// What is still read is of something that the server need not have got over yet.
+    async fn read_to_the_end(&mut self) {
+        let mut read = 0;
+        self.buffer.clear();
+        while let Ok(n @ 1..) = self.buffer.fill(&mut self.stream).await {
+            read += n;
+            if read > LAST_WORDS {
+                return;
+            }
+            self.buffer.clear();
         }
     }
 }
+
+/// How much is read behind a goodbye, in bytes; a server that has more to say is hung up on.
+const LAST_WORDS: usize = 1 << 20;
 
 /// What a session must be told to report; the same on MariaDB and MySQL.
 pub(super) const TRACKERS: &str = "SET SESSION session_track_schema=ON, session_track_state_change=ON, \

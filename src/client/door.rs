@@ -11,6 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use super::chatter::Chatter;
 use super::opening::Openings;
+use super::pace::Pace;
+use super::proofs::Proofs;
 use super::registry::Registry;
 use super::remember::Remembered;
 use super::routines::Routines;
@@ -58,6 +60,12 @@ pub struct Door {
     pub tls_required: bool,
     /// For passwords without TLS.
     pub keys: Arc<Keys>,
+    /// Room for logins.
+    pub handshakes: Semaphore,
+    /// When the next client is to be accepted, and from where.
+    pub pace: Pace,
+    /// Passwords that are being proven.
+    pub proofs: Proofs,
     /// Room for connections beyond the pool, to kill by.
     pub killing: Arc<Semaphore>,
     /// Routines that leave nothing in a session.
@@ -140,6 +148,10 @@ pub struct Settings {
     pub max_clients: usize,
     /// `server.max_clients_per_address`
     pub max_clients_per_address: usize,
+    /// `server.max_handshakes`
+    pub max_handshakes: usize,
+    /// `server.connect_rate_per_address`
+    pub connect_rate_per_address: u32,
     /// `server.handshake_timeout`
     pub handshake_timeout: Duration,
     /// `scheduler.queue_timeout`
@@ -173,6 +185,8 @@ impl Settings {
         Self {
             max_clients: config.server.max_clients,
             max_clients_per_address: config.server.max_clients_per_address,
+            max_handshakes: config.server.max_handshakes,
+            connect_rate_per_address: config.server.connect_rate_per_address,
             handshake_timeout: config.server.handshake_timeout,
             queue_timeout: config.scheduler.queue_timeout,
             max_connections: config.pool.max_connections,

@@ -89,8 +89,7 @@ impl Client {
         if parts && !Box::pin(self.part_from_last(&mut lease, effects)).await {
             return self.lost(lease).await;
         }
-        let again = self.session.show_again(effects);
-        let mark = self.session.mark(Command::StmtExecute, effects);
+        let (again, mark) = (self.session.show_again(effects), self.session.mark(Command::StmtExecute, effects));
         let recall = effects.map(|effects| self.session.recall_execute(&plan.statement, effects));
         let mut instead = None;
         match recall {

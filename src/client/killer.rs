@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// How long the server may take to hang up on a connection that was only opened to kill by.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// How long a killed statement keeps its room, at most, until it has ended.
+const LAST_RITES: Duration = Duration::from_secs(10);
+
 /// A connection that kills what another one of the same account runs.
 pub(super) enum Killer {
     /// One of the pool.
@@ -127,13 +130,15 @@ pub(super) fn is_sound<T>(result: &Result<T, QueryError>) -> bool {
 
 /// A client is gone, its statement is not: kills it, and only then frees the room, so that the server does not see one
 /// connection too many.
-pub(super) fn undertake(door: &Arc<Door>, class: &Class, lease: Lease<Server>) {
+pub(super) fn undertake(door: &Arc<Door>, class: &Class, mut lease: Lease<Server>) {
     let (task_door, class) = (Arc::clone(door), class.clone());
     door.tasks.spawn(async move {
         if let Ok(mut killer) = Killer::find(&task_door, &class).await {
             let killed = killer.kill_query(lease.thread_id).await;
             killer.end(is_sound(&killed)).await;
         }
+        // A statement that was killed has not ended yet: it may have much to take back.
+        let _ = tokio::time::timeout(LAST_RITES, lease.fall_silent()).await;
         lease.discard(CloseReason::Dirty);
     });
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
@@ -44,6 +44,13 @@ impl Listener {
 /// Accepts until `stop`; each client gets a task of its own.
 pub async fn accept(listener: Listener, door: Arc<Door>, stop: CancellationToken) {
     loop {
+        if let Some(wait) = door.pace.wait(Instant::now()) {
+            door.metrics.client.delays.inc();
+            tokio::select! {
+                () = tokio::time::sleep(wait) => continue,
+                () = stop.cancelled() => return,
+            }
+        }
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => return,
@@ -58,7 +65,9 @@ pub async fn accept(listener: Listener, door: Arc<Door>, stop: CancellationToken
 /// Takes the client in, or tells it which limit says no.
 fn admit(door: &Arc<Door>, stream: Stream, address: Option<IpAddr>) {
     door.metrics.client.accepted.inc();
-    match door.registry.enter(address) {
+    let in_time = address.is_none_or(|address| door.pace.admits(address.to_canonical(), Instant::now()));
+    let entered = if in_time { door.registry.enter(address) } else { Err(Limit::ConnectRatePerAddress) };
+    match entered {
         Ok(registered) => {
             let door = Arc::clone(door);
             door.tasks.clone().spawn(serve::welcome(door, stream, registered, address));
@@ -69,6 +78,10 @@ fn admit(door: &Arc<Door>, stream: Stream, address: Option<IpAddr>) {
                 Limit::MaxClientsPerAddress => Fault::TooManyClients {
                     limit: "server.max_clients_per_address",
                     value: door.settings.max_clients_per_address,
+                },
+                Limit::ConnectRatePerAddress => Fault::TooManyClients {
+                    limit: "server.connect_rate_per_address",
+                    value: door.settings.connect_rate_per_address as usize,
                 },
                 _ => Fault::TooManyClients { limit: "server.max_clients", value: door.settings.max_clients },
             };

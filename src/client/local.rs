@@ -123,6 +123,7 @@ impl Client {
             host: self.host,
             owner: 0,
             salt: self.guest.salt,
+            first: None,
             fresh: false,
             penalty: facts.mariadb.then_some(PENALTY),
         };

@@ -17,6 +17,7 @@ use crate::pool::{Lease, Server};
 use crate::protocol::auth::{Nonce, Plugin, Secret};
 use crate::protocol::capability::{COMPRESSION, CapabilityFlags, NEVER_OFFERED};
 use crate::protocol::command::Command;
+use crate::protocol::frame::Header;
 use crate::protocol::handshake::{
     Answer, Fault as HandshakeFault, Greeting, HandshakeError, LoginRequest, Policy, ServerSide, Step,
 };
@@ -53,7 +54,7 @@ pub(super) struct Turned {
 }
 
 impl Turned {
-    fn new(result: LoginResult, why: impl ToString) -> Self {
+    pub(super) fn new(result: LoginResult, why: impl ToString) -> Self {
         Self { result, why: why.to_string() }
     }
 }
@@ -68,18 +69,20 @@ pub(super) struct Threshold<'a> {
     pub(super) owner: u64,
     /// What passwords are scrambled with; made at the greeting.
     pub(super) salt: Nonce,
+    /// What its answer to the greeting begins with.
+    pub(super) first: Option<Header>,
     /// Is this a new connection, and not one that only changes its user?
     pub(super) fresh: bool,
     /// How long a refusal is held back.
     pub(super) penalty: Option<Duration>,
 }
 
-/// Greets and authenticates a new client, whose stream becomes TLS if it wants that.
-pub(super) async fn log_in(
+/// Greets a new client, and waits until it begins to answer.
+pub(super) async fn greet(
     threshold: &mut Threshold<'_>,
     stream: &mut Stream,
     connection_id: u32,
-) -> Result<Guest, Turned> {
+) -> Result<ServerSide, Turned> {
     let door = threshold.door;
     let facts = match facts(door).await {
         Ok(facts) => facts,
@@ -90,7 +93,18 @@ pub(super) async fn log_in(
     let mut machine = ServerSide::new(greeting, threshold.salt, Arc::clone(&door.keys), policy(door, stream));
     let mut out = BytesMut::new();
     machine.greet(&mut out);
-    Box::pin(follow(threshold, stream, &mut machine, Ok(Step::Read), out)).await
+    packets::write(stream, &mut out).await.map_err(gone)?;
+    threshold.first = Some(packets::header(stream, threshold.buffer).await.map_err(gone)?);
+    Ok(machine)
+}
+
+/// Authenticates a client that was greeted, and whose stream becomes TLS if it wants that.
+pub(super) async fn log_in(
+    threshold: &mut Threshold<'_>,
+    stream: &mut Stream,
+    machine: &mut ServerSide,
+) -> Result<Guest, Turned> {
+    Box::pin(follow(threshold, stream, machine, Ok(Step::Read), BytesMut::new())).await
 }
 
 /// Runs COM_CHANGE_USER, whose packet the machine has already seen.
@@ -232,7 +246,10 @@ async fn identify(
         step = match current {
             Step::Read => {
                 packets::write(stream, out).await.map_err(gone)?;
-                let header = packets::header(stream, threshold.buffer).await.map_err(gone)?;
+                let header = match threshold.first.take() {
+                    Some(header) => header,
+                    None => packets::header(stream, threshold.buffer).await.map_err(gone)?,
+                };
                 match machine.check_header(header.len, header.seq) {
                     Ok(()) => {
                         packets::payload(stream, threshold.buffer, header, &mut payload).await.map_err(gone)?;
@@ -270,17 +287,18 @@ async fn admit(
     threshold: &Threshold<'_>,
     request: &LoginRequest,
     password: &Secret,
-    verified: bool,
+    mut verified: bool,
 ) -> Result<Guest, (Fault, LoginResult)> {
     let door = threshold.door;
-    let user_place = door.users.enter(&request.user).map_err(|limit| {
-        door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
-        (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
-    })?;
-    let schema_place = door.schemas.enter(request.schema.as_deref()).map_err(|value| {
-        door.metrics.client.refusals.get(crate::metrics::Limit::SchemaMaxClients).inc();
-        (Fault::TooManyClients { limit: "limits.schemas.max_clients", value }, LoginResult::Denied)
-    })?;
+    let places = places(door, request)?;
+    let proving = match verified {
+        true => None,
+        false => door.proofs.begin(&request.user, password).await,
+    };
+    if !verified && door.users.has_proven(&request.user, password, std::time::Instant::now()) {
+        door.metrics.client.joined.inc();
+        verified = true;
+    }
     let mut account = if verified {
         door.users.account(&request.user, password)
     } else {
@@ -288,9 +306,15 @@ async fn admit(
     };
     let mut class = door.class(Arc::clone(&account), request.capabilities);
     let known = door.connector.is_sure(&account);
+    let schema = request.schema.as_deref().filter(|schema| !schema.is_empty());
+    let is_there = |account: &Account| {
+        let known = |schema| door.remembered.has_schema(account.id, schema, std::time::Instant::now());
+        !door.settings.session_mode && schema.is_none_or(known)
+    };
     let mut held = None;
+    // Also where the schema is known to be there: a server that is gone, or would not have the account any more, says so.
     if !verified || request.schema.is_some() || !known {
-        let began = std::time::Instant::now();
+        let (began, redefined) = (std::time::Instant::now(), door.remembered.era());
         let lease = lend::take_within(door, &mut class, threshold.owner, 0, None, own::patience(door)).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
         if !verified {
@@ -299,8 +323,14 @@ async fn admit(
         }
         let shared = account == class.account;
         class.account = Arc::clone(&account);
-        held = check_schema(threshold, lease, request.schema.as_deref(), shared).await?;
+        // Somebody else may have asked while this client waited.
+        let asked = schema.filter(|_| !is_there(&account));
+        held = check_schema(threshold, lease, asked, shared).await?;
+        if let Some(schema) = asked {
+            door.remembered.keep_schema(account.id, schema, redefined, std::time::Instant::now());
+        }
     }
+    drop(proving);
     let facts = door.connector.facts();
     if let Some(charset) = facts.as_ref().and_then(|facts| facts.unspoken_charset(request.collation)) {
         return Err((Fault::Charset { charset: charset.to_owned() }, LoginResult::Denied));
@@ -327,8 +357,21 @@ async fn admit(
         salt: threshold.salt,
         start,
         own,
-        _places: (user_place, schema_place),
+        _places: places,
     })
+}
+
+/// The client's places among those of its user, and in its schema.
+fn places(door: &Door, request: &LoginRequest) -> Result<(Place, Place), (Fault, LoginResult)> {
+    let user_place = door.users.enter(&request.user).map_err(|limit| {
+        door.metrics.client.refusals.get(crate::metrics::Limit::UserMaxClients).inc();
+        (Fault::TooManyClients { limit: "auth.users.max_clients", value: limit.limit }, LoginResult::Denied)
+    })?;
+    let schema_place = door.schemas.enter(request.schema.as_deref()).map_err(|value| {
+        door.metrics.client.refusals.get(crate::metrics::Limit::SchemaMaxClients).inc();
+        (Fault::TooManyClients { limit: "limits.schemas.max_clients", value }, LoginResult::Denied)
+    })?;
+    Ok((user_place, schema_place))
 }
 
 /// The server would not have the client, or could not be asked.
@@ -395,7 +438,13 @@ async fn check_schema(
 }
 
 /// Tells the client why it may not stay.
-async fn refuse(threshold: &Threshold<'_>, stream: &mut Stream, seq: u8, fault: &Fault, result: LoginResult) -> Turned {
+pub(super) async fn refuse(
+    threshold: &Threshold<'_>,
+    stream: &mut Stream,
+    seq: u8,
+    fault: &Fault,
+    result: LoginResult,
+) -> Turned {
     let mut out = BytesMut::new();
     fault.write(&mut out, seq);
     threshold.door.metrics.relay.error(fault.code().0);

@@ -1,4 +1,5 @@
-//! What backends answered to COM_STMT_PREPARE, for the next client that prepares the same.
+//! What backends answered to COM_STMT_PREPARE, for the next client that prepares the same; and which schemas there are, for the
+//! next one that logs in to one.
 //!
 //! The answer describes the statement's parameters and columns: the same for everybody of one account and class, as long
 //! as nobody changes a definition. So everything is forgotten as soon as a text has run that may do that, and each answer
@@ -24,6 +25,9 @@ const MAX_ANSWER: usize = 64 << 10;
 
 /// What each answer costs besides, in bytes: many are a few bytes long.
 const COST: usize = 256;
+
+/// How many schemas are known at most; then it starts over.
+const MAX_SCHEMAS: usize = 10_000;
 
 /// All answers together, in bytes; then it starts over.
 const MAX_BYTES: usize = 16 << 20;
@@ -56,6 +60,9 @@ pub struct Remembered {
 struct Answers {
     by_key: HashMap<Key, (Instant, Arc<Answer>)>,
     bytes: usize,
+    /// Schemas that accounts could choose, and when.
+    schemas: HashMap<u64, HashMap<Box<[u8]>, Instant>>,
+    schema_count: usize,
 }
 
 impl Remembered {
@@ -82,7 +89,7 @@ impl Remembered {
             return;
         }
         if answers.bytes + size > MAX_BYTES {
-            *answers = Answers::default();
+            (answers.by_key, answers.bytes) = (HashMap::new(), 0);
         }
         answers.bytes += size;
         if let Some((_, old)) = answers.by_key.insert(key, (now, answer)) {
@@ -90,11 +97,32 @@ impl Remembered {
         }
     }
 
+    /// Could this account choose this schema, not long ago?
+    pub(super) fn has_schema(&self, account: u64, schema: &[u8], now: Instant) -> bool {
+        let answers = self.answers.lock();
+        let at = answers.schemas.get(&account).and_then(|of_account| of_account.get(schema));
+        at.is_some_and(|at| now.saturating_duration_since(*at) < TTL)
+    }
+
+    /// A server that was asked in this era has let this account choose this schema.
+    pub(super) fn keep_schema(&self, account: u64, schema: &[u8], era: u64, now: Instant) {
+        let mut answers = self.answers.lock();
+        if self.era() != era {
+            return;
+        }
+        if answers.schema_count >= MAX_SCHEMAS {
+            (answers.schemas, answers.schema_count) = (HashMap::new(), 0);
+        }
+        if answers.schemas.entry(account).or_default().insert(schema.into(), now).is_none() {
+            answers.schema_count += 1;
+        }
+    }
+
     /// A definition may have changed.
     pub(super) fn forget(&self) {
         let mut answers = self.answers.lock();
         self.forgotten.fetch_add(1, Ordering::AcqRel);
-        if !answers.by_key.is_empty() {
+        if !answers.by_key.is_empty() || answers.schema_count > 0 {
             *answers = Answers::default();
         }
     }
@@ -164,6 +192,26 @@ mod tests {
         assert!(remembered.get(&key, now).is_none(), "asked before the change");
         remembered.keep(key, answer(MAX_ANSWER + 1), remembered.era(), now);
         assert!(remembered.get(&key, now).is_none(), "too large");
+    }
+
+    #[test]
+    fn a_schema_is_known_until_it_is_old_or_something_may_have_changed() {
+        let (remembered, now) = (Remembered::default(), Instant::now());
+        remembered.keep_schema(1, b"shop", remembered.era(), now);
+        assert!(remembered.has_schema(1, b"shop", now));
+        assert!(!remembered.has_schema(2, b"shop", now) && !remembered.has_schema(1, b"Shop", now));
+        assert!(!remembered.has_schema(1, b"shop", now + TTL));
+        let era = remembered.era();
+        remembered.forget();
+        assert!(!remembered.has_schema(1, b"shop", now));
+        remembered.keep_schema(1, b"shop", era, now);
+        assert!(!remembered.has_schema(1, b"shop", now), "asked before the change");
+        for n in 0..100_000_u32 {
+            remembered.keep_schema(u64::from(n % 7), &n.to_be_bytes(), remembered.era(), now);
+        }
+        let answers = remembered.answers.lock();
+        let held = answers.schemas.values().map(HashMap::len).sum::<usize>();
+        assert!(held == answers.schema_count && held <= MAX_SCHEMAS);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::login::{self, Guest, Threshold, Turned};
 use super::registry::{Registered, Summons};
 use super::reply::Fault;
 use super::state::StateGauge;
-use super::{Door, Host, lend, packets};
+use super::{Door, Host, lend, packets, turnstile};
 use crate::backend::Loan;
 use crate::metrics::{ClientState, CloseReason, Goodbye, LoginResult};
 use crate::net::{Buffer, Stream};
@@ -123,16 +123,24 @@ async fn admit(door: Arc<Door>, stream: Stream, registered: Registered, host: Ho
         host,
         owner: u64::from(id),
         salt: [0; 20],
+        first: None,
         fresh: true,
         penalty: None,
     };
     let mut stream = stream;
-    let logging_in = Box::pin(login::log_in(&mut threshold, &mut stream, id));
-    let logged_in = tokio::time::timeout(limit, logging_in).await;
-    let guest = logged_in.map_err(|_| Turned {
+    let too_long = |_| Turned {
         result: LoginResult::Timeout,
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
-    })??;
+    };
+    let began = tokio::time::Instant::now();
+    let greeting = Box::pin(login::greet(&mut threshold, &mut stream, id));
+    let mut machine = tokio::time::timeout(limit, greeting).await.map_err(too_long)??;
+    let left = limit.saturating_sub(began.elapsed());
+    // What comes now is costly: not too many at once.
+    let turn = Box::pin(turnstile::turn(&threshold, &mut stream, &registered.entry)).await?;
+    let logging_in = Box::pin(login::log_in(&mut threshold, &mut stream, &mut machine));
+    let guest = tokio::time::timeout(left, logging_in).await.map_err(too_long)??;
+    drop((turn, machine));
     registered.entry.logged_in(Arc::clone(&guest.user));
     let session = login::session(&door, &guest);
     let status = door.connector.facts().map(|facts| facts.status).unwrap_or_default();

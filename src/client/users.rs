@@ -90,6 +90,12 @@ impl Users {
         }
     }
 
+    /// Has the server confirmed this password not long ago?
+    #[must_use]
+    pub fn has_proven(&self, user: &str, password: &Secret, now: Instant) -> bool {
+        self.is_passthrough() && self.remembered.lock().get(user, now).is_some_and(|known| known == *password)
+    }
+
     /// The server has refused this password. If another has been confirmed since, that one stays.
     pub fn forget(&self, user: &str, password: &Secret) {
         self.remembered.lock().forget(user, password);

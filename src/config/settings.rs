@@ -52,7 +52,13 @@ pub struct Server {
     pub max_clients: usize,
     /// Clients at once from one IP address; 0 is no limit (the default).
     pub max_clients_per_address: usize,
-    /// Time for greeting, TLS and authentication together. Default 10 s.
+    /// Logins at once: TLS, passwords and what the server is asked; others wait in line. Default 512; range 1 to 100,000.
+    pub max_handshakes: usize,
+    /// New connections per second, from everywhere; more wait to be accepted. 0 is no limit (the default).
+    pub connect_rate: u32,
+    /// New connections per second from one IP address; more are refused. 0 is no limit (the default).
+    pub connect_rate_per_address: u32,
+    /// Time for greeting, TLS and authentication together, without the time in line. Default 10 s.
     pub handshake_timeout: Duration,
     /// An idle client is disconnected after this time. Default 8 h (MySQL's wait_timeout); zero is never.
     pub idle_timeout: Duration,
@@ -375,6 +381,9 @@ impl Default for Server {
             listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 6033)))],
             max_clients: 10_000,
             max_clients_per_address: 0,
+            max_handshakes: 512,
+            connect_rate: 0,
+            connect_rate_per_address: 0,
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(8 * 3600),
             backlog: 4096,

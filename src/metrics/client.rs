@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntGauge, Registry};
 
-use super::family::{Family, counter, counters, gauges, labelled};
+use super::family::{Family, counter, counters, gauge, gauges, labelled};
 
 labelled! {
     /// What a client is doing now.
@@ -47,6 +47,10 @@ labelled! {
         MaxClients => "max_clients",
         /// `server.max_clients_per_address`
         MaxClientsPerAddress => "max_clients_per_address",
+        /// `server.connect_rate_per_address`
+        ConnectRatePerAddress => "connect_rate_per_address",
+        /// `server.max_handshakes`
+        MaxHandshakes => "max_handshakes",
         /// `auth.users.max_clients`
         UserMaxClients => "user_max_clients",
         /// `scheduler.max_waiting`
@@ -101,6 +105,12 @@ pub struct ClientMetrics {
     pub state: Family<ClientState, IntGauge>,
     /// `myriad_client_connections_total`
     pub accepted: IntCounter,
+    /// `myriad_client_accept_delays_total`
+    pub delays: IntCounter,
+    /// `myriad_client_logins_waiting`
+    pub in_line: IntGauge,
+    /// `myriad_client_logins_joined_total`
+    pub joined: IntCounter,
     /// `myriad_client_logins_total{result}`
     pub logins: Family<LoginResult, IntCounter>,
     /// `myriad_refusals_total{limit}`
@@ -114,6 +124,17 @@ impl ClientMetrics {
         Self {
             state: gauges(registry, "myriad_clients", "Client connections by state.", "state"),
             accepted: counter(registry, "myriad_client_connections_total", "Client connections accepted."),
+            delays: counter(
+                registry,
+                "myriad_client_accept_delays_total",
+                "Times that accepting paused for server.connect_rate.",
+            ),
+            in_line: gauge(registry, "myriad_client_logins_waiting", "Clients that wait in line to log in."),
+            joined: counter(
+                registry,
+                "myriad_client_logins_joined_total",
+                "Logins that were proven by another client's, which was under way.",
+            ),
             logins: counters(registry, "myriad_client_logins_total", "Logins of clients by result.", "result"),
             refusals: counters(registry, "myriad_refusals_total", "Refusals by the limit that said no.", "limit"),
             goodbyes: counters(

@@ -45,6 +45,7 @@ mod session_mode;
 mod sharing;
 mod sources;
 mod state;
+mod storms;
 mod support;
 mod unseen;
 mod uservars;
