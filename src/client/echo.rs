@@ -69,9 +69,9 @@ impl Client {
 
     fn place(&self) -> Place {
         Place {
-            account: self.class.account.id,
-            flags: self.class.flags().bits(),
-            era: self.class.era,
+            account: self.guest.class.account.id,
+            flags: self.guest.class.flags().bits(),
+            era: self.guest.class.era,
             state: self.session.state().id,
             several: self.session.options().multi_statements,
         }

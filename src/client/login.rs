@@ -10,7 +10,7 @@ use super::own::{self, Own};
 use super::places::Place;
 use super::reply::Fault;
 use super::{Door, Host, lend, opening, packets, reply};
-use crate::backend::{Class, QueryError, ServerFacts};
+use crate::backend::{Account, Class, QueryError, ServerFacts};
 use crate::metrics::{CloseReason, LoginResult};
 use crate::net::{Buffer, Stream};
 use crate::pool::{Lease, Server};

@@ -92,6 +92,11 @@ impl Entry {
         self.watch(cx).filter(|summons| summons.is_final())
     }
 
+    /// Resolves when something is wanted of this client.
+    pub async fn summoned(&self) -> Summons {
+        poll_fn(|cx| self.watch(cx).map_or(Poll::Pending, Poll::Ready)).await
+    }
+
     /// Wants something of this client. A kill overrides the rest.
     pub fn summon(&self, summons: Summons) {
         let set = if summons.is_final() {

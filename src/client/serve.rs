@@ -132,7 +132,7 @@ async fn admit(door: Arc<Door>, stream: Stream, registered: Registered, host: Ho
         result: LoginResult::Timeout,
         why: Fault::HandshakeTimeout { seconds: limit.as_secs() }.to_string(),
     };
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let greeting = Box::pin(login::greet(&mut threshold, &mut stream, id));
     let mut machine = tokio::time::timeout(limit, greeting).await.map_err(too_long)??;
     let left = limit.saturating_sub(began.elapsed());

@@ -57,8 +57,8 @@ impl Session {
     /// A SET of these effects was answered by this OK and warned of this, and leads to this state.
     pub fn observe_shown(&mut self, ok: &OkPacket<'_>, list: &Rows, effects: &Effects, after: &Arc<State>) {
         let about = About::new(Command::Query, effects, self.options.mariadb);
-        self.turn =
-            Turn { command: Command::Query, flags: effects.flags, first: effects.first, oks: 1, ..Turn::default() };
+        *self.turn =
+            Turn { command: Command::Query, flags: effects.flags, first: effects.first, oks: 1, ..Turn::NOTHING };
         self.autocommit = Some(ok.status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT));
         self.memory.observe_shown(ok, &about);
         if !list.is_empty() {
@@ -130,7 +130,7 @@ mod tests {
             let after = interner.changed(session.state(), |spec| {
                 spec.variables.insert("autocommit".into(), "OFF".into());
             });
-            session.begin(Command::Query, effects("DELETE FROM t"));
+            session.begin(Command::Query, &effects("DELETE FROM t"));
             session.observe_ok(&OkPacket { affected_rows: 7, ..OK }, None);
             session.end();
             assert!(session.may_be_shown());
@@ -139,7 +139,7 @@ mod tests {
             assert!(Arc::ptr_eq(session.state(), &after));
             assert_eq!(session.memory().row_count, 0);
             // What fails now may have opened a transaction.
-            session.begin(Command::Query, effects("SELECT x"));
+            session.begin(Command::Query, &effects("SELECT x"));
             session.observe_err(1054);
             session.end();
             assert!(session.is_pinned() && !session.may_be_shown());
@@ -168,7 +168,7 @@ mod tests {
     fn lists_of_warnings() {
         let failed = |mariadb| {
             let (mut session, _) = session(mariadb);
-            session.begin(Command::Query, effects("SELECT x"));
+            session.begin(Command::Query, &effects("SELECT x"));
             session.observe_err(1054);
             session.end();
             session
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn what_it_warns_of_is_asked_at_once() {
         let (mut session, _) = session(false);
-        session.begin(Command::Query, effects("SET autocommit=1"));
+        session.begin(Command::Query, &effects("SET autocommit=1"));
         session.observe_ok(&OkPacket { warnings: 1, ..OK }, None);
         session.ask_for_list();
         assert_eq!(session.end(), Followup::Ask(Ask::Warnings));
@@ -205,7 +205,7 @@ mod tests {
         let (mut session, _) = session(false);
         let mut wishes = session.wishes().clone();
         wishes.set(b"session_track_system_variables", b"*");
-        session.wish(wishes);
+        session.wish(Arc::new(wishes));
         assert!(!session.may_be_shown());
     }
 }

@@ -69,7 +69,7 @@ impl DerefMut for AtHand {
 }
 
 impl Turn {
-    const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         open: false,
         command: Command::Ping,
         flags: Flags::NONE,
