@@ -77,7 +77,7 @@ impl Proxy {
     /// # Errors
     /// [`StartError`]
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::of(config.server.instance));
         let door = Arc::new(build(&config, &metrics)?);
         let Sockets { listeners, addresses, paths } = listen(&config)?;
         let page = match config.metrics.listen {
@@ -215,7 +215,11 @@ fn build(config: &Config, metrics: &Arc<Metrics>) -> Result<Door, StartError> {
     Ok(Door {
         users: Users::new(&config.auth),
         schemas: Schemas::new(&config.limits.schemas),
-        registry: Registry::new(config.server.max_clients, config.server.max_clients_per_address),
+        registry: Registry::new(
+            config.server.max_clients,
+            config.server.max_clients_per_address,
+            config.server.instance,
+        ),
         pool,
         connector,
         interner,

@@ -41,9 +41,15 @@ impl Client {
         let id = if self.session.options().mariadb { id } else { id & u64::from(u32::MAX) };
         let Ok(number) = u32::try_from(id) else { return self.refuse_here(&Fault::UnknownThread { id }).await };
         let registry = Arc::clone(&self.door.registry);
-        match registry.find(number).or_else(|| registry.find_by_thread(number)) {
+        if Registry::is_id(number) {
+            // One of another proxy's clients is nobody's here, and never a thread of the server.
+            return match registry.find(number) {
+                Some(target) => self.kill_client(&target, id, kill).await,
+                None => self.refuse_here(&Fault::UnknownThread { id }).await,
+            };
+        }
+        match registry.find_by_thread(number) {
             Some(target) => self.kill_client(&target, id, kill).await,
-            None if Registry::is_id(number) => self.refuse_here(&Fault::UnknownThread { id }).await,
             None => self.kill_thread(number, kill).await,
         }
     }

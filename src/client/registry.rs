@@ -18,6 +18,9 @@ use crate::pool::{Lease, Server};
 /// Ids start here, far above any server's own, so that a server's id is never taken for a client's.
 const FIRST_ID: u32 = 1 << 30;
 
+/// So many belong to each instance of a proxy: more than clients there may be, and as many as leave 256 instances their own.
+const IDS: u32 = 1 << 22;
+
 /// What somebody else wants of a client. The first wish stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -192,6 +195,7 @@ pub struct Registry {
     inner: Mutex<Inner>,
     started: Instant,
     now: AtomicU32,
+    first_id: u32,
     max_clients: usize,
     max_per_address: usize,
 }
@@ -200,17 +204,20 @@ pub struct Registry {
 struct Inner {
     clients: HashMap<u32, Arc<Entry>>,
     per_address: HashMap<IpAddr, usize>,
+    /// Counted from the instance's first.
     next_id: u32,
 }
 
 impl Registry {
-    /// An empty registry; `max_per_address` 0 is no limit.
+    /// An empty registry; `max_per_address` 0 is no limit. Proxies that share a port are different instances, so that an id
+    /// of one is never one of another.
     #[must_use]
-    pub fn new(max_clients: usize, max_per_address: usize) -> Arc<Self> {
+    pub fn new(max_clients: usize, max_per_address: usize, instance: u8) -> Arc<Self> {
         Arc::new(Self {
-            inner: Mutex::new(Inner { clients: HashMap::new(), per_address: HashMap::new(), next_id: FIRST_ID }),
+            inner: Mutex::new(Inner { clients: HashMap::new(), per_address: HashMap::new(), next_id: 0 }),
             started: Instant::now(),
             now: AtomicU32::new(0),
+            first_id: FIRST_ID + u32::from(instance) * IDS,
             max_clients,
             max_per_address,
         })
@@ -234,8 +241,8 @@ impl Registry {
             *count += 1;
         }
         let id = loop {
-            let id = inner.next_id;
-            inner.next_id = id.checked_add(1).unwrap_or(FIRST_ID);
+            let id = self.first_id + inner.next_id;
+            inner.next_id = (inner.next_id + 1) % IDS;
             if !inner.clients.contains_key(&id) {
                 break id;
             }
@@ -272,7 +279,7 @@ impl Registry {
         self.inner.lock().clients.get(&id).cloned()
     }
 
-    /// Is this the id of a client, whether there is one or not?
+    /// Is this the id of a client, of this instance or another, whether there is one or not?
     #[must_use]
     pub const fn is_id(id: u32) -> bool {
         id >= FIRST_ID
@@ -362,7 +369,7 @@ mod tests {
 
     #[test]
     fn limits_are_kept_and_places_given_up() {
-        let registry = Registry::new(2, 1);
+        let registry = Registry::new(2, 1, 0);
         let here = Some(IpAddr::from([127, 0, 0, 1]));
         let first = registry.enter(here).unwrap();
         assert_eq!(registry.enter(here).unwrap_err(), Limit::MaxClientsPerAddress);
@@ -374,9 +381,28 @@ mod tests {
         assert!(registry.enter(here).is_ok());
     }
 
+    #[test]
+    fn every_instance_has_ids_of_its_own() {
+        let mut ends = Vec::new();
+        for instance in [0, 1, 2, u8::MAX] {
+            let registry = Registry::new(3, 0, instance);
+            let first = registry.enter(None).unwrap();
+            registry.inner.lock().next_id = IDS - 1;
+            let last = registry.enter(None).unwrap();
+            // From the start again, past the one that is in use.
+            let next = registry.enter(None).unwrap();
+            let [first, last, next] = [first, last, next].map(|client| client.entry.id);
+            assert_eq!((last - first, next - first), (IDS - 1, 1));
+            assert!(Registry::is_id(first) && Registry::is_id(last));
+            assert!(ends.last().is_none_or(|end| *end < first));
+            ends.push(last);
+        }
+        assert_eq!(ends, [FIRST_ID + IDS - 1, FIRST_ID + 2 * IDS - 1, FIRST_ID + 3 * IDS - 1, 2 * FIRST_ID - 1]);
+    }
+
     #[tokio::test]
     async fn a_backend_is_kept_until_every_kill_aimed_at_it_has_arrived() {
-        let registry = Registry::new(2, 0);
+        let registry = Registry::new(2, 0, 0);
         let client = registry.enter(None).unwrap();
         assert!(client.entry.aim().is_none());
         client.entry.runs_on(7);
@@ -395,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_first_wish_stands_but_a_kill_overrides() {
-        let registry = Registry::new(1, 0);
+        let registry = Registry::new(1, 0, 0);
         let client = registry.enter(None).unwrap();
         client.entry.summon(Summons::Drain);
         client.entry.summon(Summons::IdleTimeout);
@@ -406,7 +432,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_watches_is_woken() {
-        let registry = Registry::new(1, 0);
+        let registry = Registry::new(1, 0, 0);
         let client = registry.enter(None).unwrap();
         let entry = Arc::clone(&client.entry);
         let watched = tokio::spawn(async move {

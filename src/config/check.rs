@@ -18,6 +18,7 @@ pub(super) fn everything(draft: &mut Draft, environment: &[(String, String)]) {
     warn_of_readable_passwords(draft);
     finish_auth(draft, environment);
     check_addresses(draft);
+    check_instance(draft);
     check_sources(draft);
     finish_schemas(draft);
     check_pool(draft);
@@ -87,6 +88,16 @@ fn check_addresses(draft: &mut Draft) {
         let message =
             format!("{} is in server.listen too: the page needs a port of its own", quoted(&page.to_string()));
         draft.contradiction(&["metrics.listen"], message);
+    }
+}
+
+/// Clients of proxies that all are the only one have the same ids.
+fn check_instance(draft: &mut Draft) {
+    let server = &draft.config.server;
+    if server.reuse_port && server.instance == 0 {
+        let warning = "server.reuse_port without server.instance: a KILL that arrives at another proxy of the same port may hit \
+                       a wrong client; give each proxy a server.instance of its own, from 1 to 255";
+        draft.config.warnings.push(warning.into());
     }
 }
 

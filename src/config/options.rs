@@ -82,6 +82,7 @@ pub(super) const OPTIONS: &[Opt<Config>] = options!(Config {
     server.idle_timeout: time_or_never(SECOND..=MONTH),
     server.backlog: Whole(1, 65_535),
     server.reuse_port: YesNo,
+    server.instance: Whole(0, 255),
     server.compression: YesNo,
     server.drain_timeout: time(Duration::ZERO..=DAY),
     server.tls.mode: SERVER_TLS,

@@ -66,6 +66,8 @@ pub struct Server {
     pub backlog: u32,
     /// Several proxy processes share one port (SO_REUSEPORT). Default false.
     pub reuse_port: bool,
+    /// Which of the proxies that share a port this is, so that clients' ids differ. Default 0, the only one; range 0 to 255.
+    pub instance: u8,
     /// Clients may compress what they send and get, as far as the server lets them. Default true.
     pub compression: bool,
     /// At SIGTERM, time for clients to finish before they are cut off. Default 30 s.
@@ -388,6 +390,7 @@ impl Default for Server {
             idle_timeout: Duration::from_secs(8 * 3600),
             backlog: 4096,
             reuse_port: false,
+            instance: 0,
             compression: true,
             drain_timeout: Duration::from_secs(30),
             tls: ServerTls::default(),

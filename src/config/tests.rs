@@ -377,6 +377,16 @@ fn a_readable_password_is_warned_of() {
     assert!(warnings[0].contains("every user of this host can read it"), "{warnings:?}");
 }
 
+#[test]
+fn proxies_of_one_port_without_an_instance_are_warned_of() {
+    let both = ["server.reuse_port=true", "server.instance=3"];
+    for (options, warned) in [(&both[..0], 0), (&both[..1], 1), (&both, 0), (&both[1..], 0)] {
+        let warnings = load(&set(options)).unwrap().warnings;
+        assert_eq!(warnings.len(), warned, "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("a server.instance of its own")), "{warnings:?}");
+    }
+}
+
 /// Fragments of configurations, so that random ones get beyond the first character.
 const FRAGMENTS: &[&str] = &[
     "[server]\n",

@@ -15,6 +15,8 @@ mod relay;
 mod session;
 mod source;
 
+use std::collections::HashMap;
+
 use prometheus::Registry;
 
 pub use backend::{BackendMetrics, BackendState, CloseReason, OpenResult};
@@ -47,13 +49,24 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A fresh set, registered under the prefix `myriad_`.
+    /// A fresh set, of the only proxy there is.
     ///
     /// # Panics
     /// If two metrics share a name, which would be our own mistake.
     #[must_use]
     pub fn new() -> Self {
-        let registry = Registry::new();
+        Self::of(0)
+    }
+
+    /// A fresh set, registered under the prefix `myriad_`. Each has the label `instance`, unless that is 0.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    #[allow(clippy::expect_used, reason = "a registry refuses only an empty prefix, and there is none")]
+    pub fn of(instance: u8) -> Self {
+        let labels = (instance > 0).then(|| HashMap::from([("instance".to_owned(), instance.to_string())]));
+        let registry = Registry::new_custom(None, labels).expect("no prefix");
         process::register(&registry);
         Self {
             client: ClientMetrics::new(&registry),
@@ -76,6 +89,18 @@ impl Default for Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_is_a_label_of_every_metric() {
+        for (metrics, expected) in [(Metrics::new(), None), (Metrics::of(7), Some("7"))] {
+            for family in metrics.registry.gather() {
+                for metric in family.get_metric() {
+                    let label = metric.get_label().iter().find(|pair| pair.name() == "instance");
+                    assert_eq!(label.map(|pair| pair.value()), expected, "{}", family.name());
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_readme_lists_every_metric() {

@@ -303,12 +303,12 @@ on_both!(
 );
 
 /// A statement that only a kill ends, and that no other test runs.
-fn sleep(t: &Setup) -> String {
+pub(crate) fn sleep(t: &Setup) -> String {
     format!("SELECT SLEEP(100), /* {} */ 'mine'", t.schema)
 }
 
 /// Whether this statement was killed; else it must have returned this. (SLEEP returns 1 if it is interrupted early.)
-fn was_interrupted(reply: &Packets, wanted: &str) -> bool {
+pub(crate) fn was_interrupted(reply: &Packets, wanted: &str) -> bool {
     match reply.error() {
         Some((1317, _)) => true,
         Some(error) => panic!("{error:?}"),

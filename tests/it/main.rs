@@ -22,6 +22,7 @@ mod drain;
 mod ended;
 mod eras;
 mod globals;
+mod instances;
 mod interner;
 mod kill_whom;
 mod kills;

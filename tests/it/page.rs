@@ -7,7 +7,7 @@ use tokio::net::TcpSocket;
 
 use crate::support::on_both;
 
-async fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
     let socket = TcpSocket::new_v4().expect("a socket");
     let mut stream = socket.connect(address).await.expect("the page is served");
     let request = format!("GET {path} HTTP/1.1\r\nHost: myriad\r\nConnection: close\r\n\r\n");

@@ -89,6 +89,15 @@ impl Setup {
         Some(Arc::new(setup))
     }
 
+    /// Another proxy, on the same port and before the same server.
+    pub(crate) async fn beside(&self, instance: u8) -> Proxy {
+        let mut config = config(self.server);
+        config.server.listen = vec![Listen::Tcp(self.address)];
+        config.server.reuse_port = true;
+        config.server.instance = instance;
+        Proxy::start(config).await.expect("another proxy starts on the same port")
+    }
+
     /// A login of the usual user into this test's schema.
     pub(crate) fn app(&self) -> Login {
         Login { schema: Some(self.schema.clone()), ..Login::app() }
