@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::bench::{self, Bench};
 use super::failure::Failure;
+use super::preflight::{self, Finding, Host};
 use super::{logging, runtime, sources};
 use crate::config::{self, Config, Sources};
 use crate::metrics::build;
@@ -30,7 +31,7 @@ struct Cli {
 enum Command {
     /// Accepts clients and serves them until SIGTERM.
     Serve(Settings),
-    /// Reports every mistake in the settings; exit code 0 or 78.
+    /// Reports every mistake in the settings, and what this host cannot give of what they promise; exit code 0 or 78.
     Check {
         #[command(flatten)]
         settings: Settings,
@@ -130,20 +131,29 @@ pub fn main() -> ExitCode {
 fn serve(settings: Settings) -> Result<(), Failure> {
     let config = config::load(&settings.sources())?;
     logging::start(&config.log);
-    for warning in config.warnings.iter().chain(&sources::check(&config)?) {
-        tracing::warn!("{warning}");
-    }
-    runtime::check_open_files(&config, runtime::raise_open_files())?;
+    look(&config, |warning| tracing::warn!("{warning}"))?;
     runtime::block_on(config.runtime.threads, super::serve(config))?
 }
 
 fn check(settings: Settings, print: bool) -> Result<(), Failure> {
     let config = config::load(&settings.sources())?;
-    for warning in config.warnings.iter().chain(&sources::check(&config)?) {
-        say(io::stderr(), &format!("warning: {warning}"));
-    }
+    look(&config, |warning| say(io::stderr(), &format!("warning: {warning}")))?;
     say(io::stdout(), if print { effective(&config) } else { "ok".into() }.as_str());
     Ok(())
+}
+
+/// Whether this host can give what the settings promise. All is told before anything is refused, and all refusals at once.
+fn look(config: &Config, warn: impl Fn(&str)) -> Result<(), Failure> {
+    config.warnings.iter().for_each(|warning| warn(warning));
+    let mut refusals = Vec::new();
+    let host = Host::this(runtime::raise_open_files());
+    for finding in preflight::findings(config, &host).into_iter().chain(sources::findings(config)) {
+        match finding {
+            Finding::Warning(warning) => warn(&warning),
+            Finding::Refusal(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.is_empty() { Ok(()) } else { Err(Failure::Host(refusals.join("\n"))) }
 }
 
 /// Every option with its value, as a configuration file would have it (passwords are left out).

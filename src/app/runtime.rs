@@ -6,11 +6,6 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
-use crate::config::Config;
-
-/// File descriptors for everything but clients and backends: the runtime's own, logs, listeners, the page for
-/// operators with its connections, TLS files being read.
-const RESERVE: u64 = 128;
 
 /// Runs `future` to its end on `threads` worker threads; 0 is one per core.
 pub fn block_on<F: Future>(threads: usize, future: F) -> Result<F::Output, Failure> {
@@ -35,25 +30,6 @@ pub fn raise_open_files() -> u64 {
         return hard;
     }
     soft
-}
-
-/// Refuses settings that need more open files than the process may have. The `limit` is [`raise_open_files`]'s.
-pub fn check_open_files(config: &Config, limit: u64) -> Result<(), Failure> {
-    let clients = config.server.max_clients as u64;
-    let backends = config.pool.max_connections as u64;
-    let needed = clients + backends + RESERVE;
-    if needed <= limit {
-        return Ok(());
-    }
-    let change = match limit.saturating_sub(backends + RESERVE) {
-        0 => "Lower server.max_clients and pool.max_connections".to_owned(),
-        room => format!("Lower server.max_clients to {room}"),
-    };
-    Err(Failure::Host(format!(
-        "the settings need {needed} open files (server.max_clients {clients} + pool.max_connections {backends} + {RESERVE} \
-         for the rest), but this process may have {limit}. {change}, or raise the hard limit to {needed} (systemd: \
-         LimitNOFILE={needed}; Docker: --ulimit nofile={needed}; a shell, as root: ulimit -n {needed})."
-    )))
 }
 
 /// The signals that end the process: SIGTERM and SIGINT.
@@ -85,39 +61,6 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn config(max_clients: usize, max_connections: usize) -> Config {
-        let mut config = Config::default();
-        config.server.max_clients = max_clients;
-        config.pool.max_connections = max_connections;
-        config
-    }
-
-    #[test]
-    fn settings_that_fit_are_accepted_to_the_last_file() {
-        assert!(check_open_files(&config(864, 32), 1024).is_ok());
-        assert!(check_open_files(&config(865, 32), 1024).is_err());
-        assert!(check_open_files(&config(1_000_000, 100_000), u64::MAX).is_ok());
-    }
-
-    #[test]
-    fn a_refusal_names_the_numbers_and_what_to_change() {
-        let failure = check_open_files(&config(100_000, 32), 1024).unwrap_err();
-        assert_eq!(failure.code(), 78);
-        let text = failure.to_string();
-        for part in [
-            "need 100160",
-            "max_clients 100000",
-            "max_connections 32",
-            "have 1024",
-            "max_clients to 864",
-            "LimitNOFILE=100160",
-        ] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-        let text = check_open_files(&config(1, 2000), 1024).unwrap_err().to_string();
-        assert!(text.contains("Lower server.max_clients and pool.max_connections,"), "{text}");
-    }
 
     #[test]
     fn the_limit_is_raised_as_far_as_it_goes() {

@@ -1,29 +1,26 @@
-//! Before the start: whether this host has the addresses and ports that `backend.source_addresses` and the pool ask for.
+//! Before the start (see `preflight`): whether this host has the addresses and ports that `backend.source_addresses` and the pool ask for.
 
 use std::net::IpAddr;
 
-use super::failure::Failure;
+use super::preflight::Finding;
 use crate::config::{Config, SourceAddresses};
 use crate::net::host::LocalPorts;
 use crate::net::tcp;
 
-/// What the operator should look at: addresses that this host does not have (now; they may come), and fewer ports than
-/// connections.
-///
-/// # Errors
-/// If the host has none of the addresses.
-pub(super) fn check(config: &Config) -> Result<Vec<String>, Failure> {
-    check_with(config, &LocalPorts::of_this_host(), |address| {
+/// Addresses that this host does not have (now; they may come), and fewer ports than connections. It cannot work if the host
+/// has none of the addresses.
+pub(super) fn findings(config: &Config) -> Vec<Finding> {
+    findings_with(config, &LocalPorts::of_this_host(), |address| {
         tcp::try_source(address).map_err(|error| error.to_string())
     })
 }
 
-fn check_with(
+fn findings_with(
     config: &Config,
     ports: &LocalPorts,
     try_source: impl Fn(IpAddr) -> Result<(), String>,
-) -> Result<Vec<String>, Failure> {
-    let mut warnings = Vec::new();
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let written = config.backend.source_addresses.as_deref().unwrap_or_default();
     let all: Vec<IpAddr> = written.iter().flat_map(SourceAddresses::iter).collect();
     let foreign: Vec<String> = all
@@ -38,22 +35,22 @@ fn check_with(
             named(&foreign)
         );
         if ours == 0 {
-            return Err(Failure::Host(message));
+            return vec![Finding::Refusal(message)];
         }
-        warnings.push(message);
+        findings.push(Finding::Warning(message));
     }
     let range = config.backend.source_ports.map_or_else(|| ports.range.clone(), |ports| ports.first..=ports.last);
     let is_reserved = |port: &u16| ports.reserved.iter().any(|reserved| reserved.contains(port));
     let each = range.filter(|port| config.backend.source_ports.is_some() || !is_reserved(port)).count();
     let (room, wanted) = (each * ours.max(1), config.pool.max_connections);
     if wanted > room {
-        warnings.push(format!(
+        findings.push(Finding::Warning(format!(
             "pool.max_connections is {wanted}, but {} of this host with {each} ports each have room for {room} connections to a \
              server: name more addresses in backend.source_addresses",
             if all.is_empty() { "one address".into() } else { format!("{ours} addresses") }
-        ));
+        )));
     }
-    Ok(warnings)
+    findings
 }
 
 /// The first few, and how many more there are.
@@ -74,7 +71,11 @@ mod tests {
         config.pool.max_connections = max_connections;
         let ports = LocalPorts { range: 1..=1000, reserved: vec![1..=100] };
         let ours = |address: IpAddr| if address.is_loopback() { Ok(()) } else { Err("not here".into()) };
-        check_with(&config, &ports, ours).map_err(|failure| failure.to_string())
+        let findings = findings_with(&config, &ports, ours);
+        if let Some(Finding::Refusal(refusal)) = findings.first() {
+            return Err(refusal.clone());
+        }
+        Ok(findings.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -104,8 +105,8 @@ mod tests {
     fn this_host_has_its_own_addresses() {
         let mut config = Config::default();
         config.backend.source_addresses = Some(vec!["127.0.0.2-127.0.0.9".parse().unwrap()]);
-        assert!(check(&config).unwrap().is_empty());
+        assert_eq!(findings(&config), []);
         config.backend.source_addresses = Some(vec!["198.51.100.7".parse().unwrap()]);
-        assert_eq!(check(&config).unwrap_err().code(), 78);
+        assert!(matches!(findings(&config)[..], [Finding::Refusal(_)]));
     }
 }
