@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -27,6 +27,10 @@ pub struct Account {
     pub(super) opening: ArcSwapOption<Opening>,
     /// Which variables it may set, of those that had another default once.
     settable: Mutex<HashMap<Box<str>, bool>>,
+    /// The role that its first login came with.
+    role: OnceLock<Option<Vec<u8>>>,
+    /// A later login came with another role.
+    outgrown: AtomicBool,
 }
 
 /// Who shares the server with others: a user of the proxy, with what it may have of it.
@@ -64,6 +68,22 @@ impl Account {
     pub(super) fn tried(&self, name: &str, accepted: bool) {
         self.settable.lock().insert(name.into(), accepted);
     }
+
+    /// Somebody has given it another role at the server, so a later login came with that: its connections are for those who
+    /// are here, and not for new sessions.
+    #[must_use]
+    pub fn is_outgrown(&self) -> bool {
+        self.outgrown.load(Ordering::Acquire)
+    }
+
+    /// A login came with this role. False if the first one came with another.
+    pub(super) fn came_with(&self, role: Option<&[u8]>) -> bool {
+        let same = self.role.get_or_init(|| role.map(<[u8]>::to_vec)).as_deref() == role;
+        if !same {
+            self.outgrown.store(true, Ordering::Release);
+        }
+        same
+    }
 }
 
 impl PartialEq for Account {
@@ -90,6 +110,30 @@ impl AccountIds {
     pub fn make(&self, user: &str, password: &Secret, party: Party) -> Account {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
         let (user, password) = (user.to_owned(), password.clone());
-        Account { id, user, password, party, opening: ArcSwapOption::empty(), settable: Mutex::default() }
+        Account {
+            id,
+            user,
+            password,
+            party,
+            opening: ArcSwapOption::empty(),
+            settable: Mutex::default(),
+            role: OnceLock::new(),
+            outgrown: AtomicBool::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_role_outgrows_an_account_for_good() {
+        for (first, later) in [(None, Some(b"a".as_slice())), (Some(b"a".as_slice()), None), (Some(b"a"), Some(b"b"))] {
+            let account = AccountIds::default().make("app", &Secret::from("x"), Party::default());
+            assert!(account.came_with(first) && account.came_with(first) && !account.is_outgrown());
+            assert!(!account.came_with(later) && account.is_outgrown());
+            assert!(account.came_with(first) && account.is_outgrown());
+        }
     }
 }

@@ -35,7 +35,10 @@ impl Backend {
             }
         }
         self.revive(interner).await.map_err(query_error)?;
-        self.role.logged_in();
+        self.role.logged_in(account);
+        if self.is_misfit() {
+            return Err(OpenError::ours(OpenResult::Protocol, "the account has another role by default now"));
+        }
         let spec = StateSpec { schema: None, ..self.state.state.spec().clone() };
         self.state.state = interner.intern(spec);
         Ok(())

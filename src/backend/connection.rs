@@ -108,9 +108,9 @@ impl Backend {
         self.capabilities.contains(CapabilityFlags::CLIENT_SESSION_TRACK)
     }
 
-    /// Is this idle connection still open? Costs a system call only if something happened to it.
+    /// Is this idle connection still open, and fit for its account's sessions? Costs a system call only if something happened to it.
     pub fn is_alive(&mut self) -> bool {
-        self.buffer.is_empty() && self.stream.is_silent()
+        !self.is_misfit() && self.buffer.is_empty() && self.stream.is_silent()
     }
 
     /// Switches our trackers on.

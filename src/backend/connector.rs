@@ -337,7 +337,7 @@ impl Connector {
     ) -> Result<(), QueryError> {
         let as_of = self.era();
         let mut initial = backend.begin().await?;
-        backend.role.logged_in();
+        backend.role.logged_in(account);
         let opening = backend.opening(as_of).await?;
         if opening.by_server() && !backend.has_init_sql() {
             backend.read_variables(&mut initial).await?;

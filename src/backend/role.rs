@@ -1,8 +1,12 @@
 //! The role that is active on a connection. Measured: COM_RESET_CONNECTION leaves it as it is, on both servers; only a
 //! login sets the account's own. So after each reset it is looked at, and a connection with another role than that of its
 //! login is nobody else's.
+//!
+//! Which one that is can be changed for an account at any time (`SET DEFAULT ROLE`), for the logins that follow. So the first
+//! login that comes with another role than those before it outgrows its account: it is not for the sessions of that one,
+//! and those who come from then on share an account, and connections, of their own.
 
-use super::{Backend, Rows};
+use super::{Account, Backend, Rows};
 
 /// What asks for it, in hexadecimal; NULL or `NONE` where there is none.
 pub(super) const ROLE: &str = "SELECT HEX(CONVERT(CURRENT_ROLE() USING utf8mb4)) LIMIT 1";
@@ -17,6 +21,8 @@ pub struct Role {
     known: bool,
     at_login: Option<Vec<u8>>,
     now: Option<Vec<u8>>,
+    /// Its login came with another role than the first one of its account.
+    misfit: bool,
 }
 
 impl Role {
@@ -37,8 +43,9 @@ impl Role {
         self.now = rows.fields(0).into_iter().next().flatten();
     }
 
-    /// The connection has just logged in.
-    pub(super) fn logged_in(&mut self) {
+    /// The connection has just logged in as this account.
+    pub(super) fn logged_in(&mut self, account: &Account) {
+        self.misfit = !account.came_with(self.now.as_deref());
         self.at_login.clone_from(&self.now);
     }
 }
@@ -48,6 +55,12 @@ impl Backend {
     #[must_use]
     pub fn has_strange_role(&self) -> bool {
         self.role.now != self.role.at_login
+    }
+
+    /// Whether its login came with another role than those of its account before: see [`Account::is_outgrown`].
+    #[must_use]
+    pub fn is_misfit(&self) -> bool {
+        self.role.misfit
     }
 
     /// Whether this, as the server told it just now, is the role of the login.

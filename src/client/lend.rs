@@ -57,7 +57,7 @@ async fn will_fit(door: &Door, backend: &Backend) -> bool {
 }
 
 /// A backend of this class, in whatever state, now or in order of arrival; what its last session would miss is saved.
-/// The class becomes that of the present era, in which alone connections are opened.
+/// The class becomes that of the present era, in which alone connections are opened, and of the account's present role.
 pub(super) async fn take(
     door: &Arc<Door>,
     class: &mut Class,
@@ -77,10 +77,16 @@ pub(super) async fn take_within(
     schema: Option<SchemaId>,
     wait: Duration,
 ) -> Result<Lease<Server>, Unlent> {
+    let mut moved = false;
     loop {
         class.era = door.connector.era();
         let lease = door.pool.lease(Request { wait, ..request(door, class, owner, state, schema) }).await?;
         if !will_fit(door, &lease).await {
+            lease.discard(CloseReason::Stale);
+        } else if lease.is_misfit() && !moved {
+            // (Once only: where every login comes with another role, one is as good as the other.)
+            moved = true;
+            class.account = door.users.current(&class.account);
             lease.discard(CloseReason::Stale);
         } else if let Some(lease) = settled(door, lease).await {
             return Ok(lease);

@@ -317,8 +317,9 @@ async fn admit(
         let (began, redefined) = (std::time::Instant::now(), door.remembered.era());
         let lease = lend::take_within(door, &mut class, threshold.owner, 0, None, own::patience(door)).await;
         let lease = lease.map_err(|error| denied(threshold, request, password, &error))?;
+        // (One that was known may have another role by now.)
+        account = if verified { Arc::clone(&class.account) } else { door.users.adopt_account(&account, began) };
         if !verified {
-            account = door.users.adopt_account(&account, began);
             door.users.remember(&request.user, password, began, std::time::Instant::now());
         }
         let shared = account == class.account;

@@ -136,7 +136,7 @@ impl Users {
         let known = accounts.by_user.entry(Arc::clone(&account.party.name)).or_default();
         let proven_since = |it: &&Interned| it.proven.is_some_and(|proven| proven >= began);
         let same = known.iter().filter(proven_since).filter_map(|it| it.account.upgrade());
-        if let Some(same) = same.into_iter().find(|it| it.password == account.password) {
+        if let Some(same) = same.into_iter().find(|it| it.password == account.password && !it.is_outgrown()) {
             return same;
         }
         known.insert(0, Interned { account: Arc::downgrade(account), proven: Some(Instant::now()) });
@@ -287,7 +287,8 @@ impl Accounts {
         }
         let accounts = self.by_user.entry(Arc::clone(&party.name)).or_default();
         accounts.retain(Interned::is_held);
-        if let Some(same) = accounts.iter().filter_map(|it| it.account.upgrade()).find(|it| it.password == *password) {
+        let same = |it: &Arc<Account>| it.password == *password && !it.is_outgrown();
+        if let Some(same) = accounts.iter().filter_map(|it| it.account.upgrade()).find(same) {
             return same;
         }
         let account = Arc::new(self.ids.make(user, password, party.clone()));

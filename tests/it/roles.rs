@@ -3,7 +3,7 @@
 
 use myriad::protocol::command::Command;
 
-use crate::support::{Kind, Setup, Wire, on_both, own_backends};
+use crate::support::{Kind, Login, Setup, Wire, on_both, own_backends};
 
 /// Two roles that the test's own account may take on. (They go with the test.)
 struct Roles {
@@ -136,6 +136,43 @@ on_both!(the_role_of_the_login_pins_nobody, own_backends, |t| async move {
     client.query(&format!("SET ROLE {a}")).await.expect_ok();
     t.until("myriad_pinned_clients", None, 0.0).await;
     drop(client);
+    t.until("myriad_clients", None, 0.0).await;
+    roles.gone().await;
+});
+
+// Whoever changed it, and wherever: the proxy learns it from the first connection that comes with another one.
+on_both!(a_new_default_role_is_for_those_who_come_after_it, own_backends, |t| async move {
+    let mut roles = Roles::new(&t).await;
+    let [a, b] = roles.names.clone();
+    let to = if t.kind == Kind::MariaDb { "FOR" } else { "TO" };
+    let mut early = t.client().await;
+    assert_eq!(role(&mut early).await, "NONE");
+    roles.admin.query(&format!("SET DEFAULT ROLE {a} {to} {}", t.schema)).await.expect_ok();
+    // It keeps the only connection that there is, so the next one needs another.
+    early.query("BEGIN").await.expect_ok();
+    let mut late = t.client().await;
+    assert_eq!(role(&mut late).await, a);
+    early.query("COMMIT").await.expect_ok();
+    let mut last = t.client().await;
+    for _ in 0..3 {
+        assert_eq!((role(&mut late).await, role(&mut last).await), (a.clone(), a.clone()));
+    }
+    assert_eq!(early.one("SELECT 1").await, "1");
+    // Past whoever is here, and through the proxy: at once.
+    let mut through = t.client_as(&Login::admin()).await;
+    through.query(&format!("SET DEFAULT ROLE {b} {to} {}", t.schema)).await.expect_ok();
+    drop(through);
+    let mut new = t.client().await;
+    assert_eq!(role(&mut new).await, b);
+    // Out of a schema, a connection logs in again.
+    roles.admin.query(&format!("SET DEFAULT ROLE {a} {to} {}", t.schema)).await.expect_ok();
+    let mut nowhere = t.client_as(&Login { schema: None, ..t.app() }).await;
+    assert_eq!(nowhere.one("SELECT DATABASE() IS NULL").await, "1");
+    let mut newest = t.client().await;
+    for _ in 0..3 {
+        assert_eq!((role(&mut nowhere).await, role(&mut newest).await), (a.clone(), a.clone()));
+    }
+    drop((early, late, last, new, nowhere, newest));
     t.until("myriad_clients", None, 0.0).await;
     roles.gone().await;
 });
