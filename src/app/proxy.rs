@@ -296,7 +296,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 async fn meet(connector: Arc<Connector>) {
     let mut pause = Duration::from_millis(100);
     while connector.facts().is_none() {
-        match connector.probe().await {
+        match connector.meet().await {
             Ok(()) => tracing::info!(server = %connector.endpoint(), "the server is there"),
             Err(error) => {
                 tracing::warn!(server = %connector.endpoint(), %error, "the server is not there yet");

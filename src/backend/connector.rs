@@ -18,6 +18,7 @@ use super::eras::{Changing, Eras};
 use super::facts::{Collation, Settings, version_number};
 use super::kill::Threads;
 use super::learn::{autocommit_off, collations, default_charset, defaulting, globals, sql_mode};
+use super::meeting::Meeting;
 use super::query_cache::QueryCache;
 use super::{
     Account, Backend, Class, Defaults, NamesThere, OpenError, Prepared, QueryError, Role, Served, ServerFacts,
@@ -53,6 +54,7 @@ pub struct Connector {
     threads: Arc<Threads>,
     facts: ArcSwapOption<ServerFacts>,
     eras: Arc<Eras>,
+    pub(super) meeting: Meeting,
     /// Whether there is a query cache, and in which era.
     pub(super) query_cache: QueryCache,
     defaults: Defaults,
@@ -104,6 +106,7 @@ impl Connector {
             threads: Arc::default(),
             facts: ArcSwapOption::empty(),
             eras: Arc::default(),
+            meeting: Meeting::default(),
             query_cache: QueryCache::default(),
             defaults: Defaults::default(),
             interner,
@@ -182,14 +185,15 @@ impl Connector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub async fn probe(&self) -> Result<(), OpenError> {
+    pub(super) async fn probe(&self) -> Result<(), OpenError> {
+        let era = self.era();
         let greeted = async {
             let Dialed { stream, held: _held } = self.dialer.dial().await?;
             let mut stream = Stream::Tcp(stream);
             let mut payload = Vec::new();
             read_packet(&mut stream, &mut payload).await?;
             let greeting = ServerGreeting::parse(&payload).map_err(login_error)?;
-            self.learn(&greeting, None);
+            self.learn(&greeting, era, None);
             Ok(())
         };
         self.within_timeout(greeted).await
@@ -263,7 +267,8 @@ impl Connector {
 
     async fn log_in(&self, class: &Class) -> Result<Backend, OpenError> {
         let calm = self.eras.calm();
-        let late = self.era() != class.era;
+        let greeted = self.era();
+        let late = greeted != class.era;
         let dialed = self.dialer.dial().await?;
         let from = dialed.held;
         let mut stream = Stream::Tcp(dialed.stream);
@@ -314,7 +319,7 @@ impl Connector {
             falling: None,
             quiet: false,
         };
-        self.prepare(&mut backend, greeting, &class.account).await.map_err(query_error)?;
+        self.prepare(&mut backend, (greeting, greeted), &class.account).await.map_err(query_error)?;
         backend.unsure = late || self.eras.changed_since(calm);
         Ok(backend)
     }
@@ -332,7 +337,7 @@ impl Connector {
     async fn prepare(
         &self,
         backend: &mut Backend,
-        greeting: &ServerGreeting,
+        (greeting, greeted): (&ServerGreeting, u64),
         account: &Account,
     ) -> Result<(), QueryError> {
         let as_of = self.era();
@@ -370,7 +375,7 @@ impl Connector {
                 autocommit_off,
                 as_of,
             };
-            self.learn(greeting, Some(settings));
+            self.learn(greeting, greeted, Some(settings));
             // Without autocommit these questions have begun a transaction.
             backend.query("ROLLBACK").await?;
         }
@@ -386,7 +391,7 @@ impl Connector {
         same.map(|it| Arc::clone(&it.settings.collations)).filter(|it| !it.is_empty())
     }
 
-    fn learn(&self, greeting: &ServerGreeting, settings: Option<Settings>) {
+    fn learn(&self, greeting: &ServerGreeting, greeted: u64, settings: Option<Settings>) {
         let before = self.facts.load();
         let before = before.as_ref().map(|facts| facts.settings.clone());
         self.facts.store(Some(Arc::new(ServerFacts {
@@ -395,6 +400,7 @@ impl Connector {
             collation: greeting.collation,
             status: greeting.status,
             mariadb: greeting.is_mariadb(),
+            greeted,
             settings: settings.or(before).unwrap_or_default(),
         })));
     }

@@ -29,6 +29,8 @@ pub struct ServerFacts {
     pub status: StatusFlags,
     /// MariaDB, or MySQL and kin.
     pub mariadb: bool,
+    /// In which era of the global variables it was greeted by: see [`Defaults`](super::Defaults).
+    pub greeted: u64,
     /// What only a session can tell; empty until the first login.
     pub settings: Settings,
 }
@@ -129,6 +131,7 @@ mod tests {
             collation: 45,
             status: StatusFlags::empty(),
             mariadb: false,
+            greeted: 0,
             settings: Settings { sql_mode: sql_mode.map(Into::into), ..Settings::default() },
         }
     }

@@ -18,6 +18,7 @@ mod globals;
 mod kill;
 mod learn;
 mod loan;
+mod meeting;
 mod named;
 mod opening;
 mod prepared;

@@ -171,11 +171,9 @@ fn salt() -> Nonce {
     std::array::from_fn(|_| rand::random_range(1..128))
 }
 
-/// What is known of the server; asks it if this is the first client.
+/// What is known of the server; looks at its greeting if this is the first client, or the first of an era.
 async fn facts(door: &Door) -> Result<Arc<ServerFacts>, Fault> {
-    if door.connector.facts().is_none() {
-        door.connector.probe().await.map_err(|error| lend::fault_of(&error))?;
-    }
+    door.connector.meet().await.map_err(|error| lend::fault_of(&error))?;
     door.connector.facts().ok_or_else(|| Fault::Unreachable { reason: "it has not introduced itself".into() })
 }
 

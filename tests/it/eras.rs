@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use myriad::config::Config;
-use myriad::protocol::capability::CapabilityFlags;
+use myriad::protocol::capability::{COMPRESSION, CapabilityFlags};
 use myriad::protocol::command::Command;
+use myriad::protocol::handshake::ServerGreeting;
 
 use crate::support::{Kind, Login, Setup, Wire, on_both, one_backend};
 
@@ -338,5 +339,38 @@ on_both!(
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(direct.one(&format!("SELECT COUNT(*) FROM {}.t", t.schema)).await, "1");
+    }
+);
+
+/// What depends on global variables in the greeting at this address.
+async fn greeted(address: std::net::SocketAddr) -> (u8, CapabilityFlags) {
+    let (_, payload) = Wire::open(address).await.frame().await.expect("a greeting");
+    let greeting = ServerGreeting::parse(&payload).expect("a greeting that can be read");
+    (greeting.collation, greeting.held() & COMPRESSION)
+}
+
+on_both!(
+    apart
+    /// A greeting is as the global variables are when it is sent, whether or not somebody has logged in since.
+    greetings_are_as_the_server_gives_them,
+    two_backends,
+    |t| async move {
+        let mut direct = t.master().await;
+        let was = direct.one("SELECT @@global.collation_server").await;
+        let mut admin = t.client_as(&Login::admin()).await;
+        let first = greeted(t.address).await;
+        let collation = "SET GLOBAL collation_server = latin2_general_ci";
+        let compression = "SET GLOBAL protocol_compression_algorithms = 'uncompressed'";
+        for change in [collation, compression].iter().take(if t.kind == Kind::MySql { 2 } else { 1 }) {
+            admin.query(change).await.expect_ok();
+            let (one, other) = tokio::join!(greeted(t.address), greeted(t.address));
+            let server = greeted(t.server).await;
+            assert_eq!((one, other), (server, server), "{change}");
+        }
+        admin.query(&format!("SET GLOBAL collation_server = {was}")).await.expect_ok();
+        if t.kind == Kind::MySql {
+            admin.query("SET GLOBAL protocol_compression_algorithms = DEFAULT").await.expect_ok();
+        }
+        assert_eq!((greeted(t.address).await, greeted(t.server).await), (first, first));
     }
 );
