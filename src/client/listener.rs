@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::reply::Fault;
 use super::{Door, serve};
 use crate::metrics::Limit;
-use crate::net::{Stream, tcp};
+use crate::net::Stream;
 
 /// A socket that clients connect to.
 #[derive(Debug)]
@@ -29,8 +29,6 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // A connection that is already gone fails here and is noticed at its first read.
-                let _ = tcp::configure_client(&stream);
                 Ok((Stream::Tcp(stream), Some(address.ip())))
             }
             Self::Unix(listener) => {

@@ -92,10 +92,6 @@ async fn accept(listener: TcpListener) {
 
 /// Serves one connection. Its errors are its peer's business, who sees the connection close.
 async fn serve(stream: TcpStream, id: u32) {
-    // Replies are written in one go already; waiting for more would only delay them.
-    if tcp::configure_client(&stream).is_err() {
-        return;
-    }
     let (input, output) = stream.into_split();
     let options = IntermediaryOptions::default();
     let shim = shim::Shim::new(id);
