@@ -65,8 +65,8 @@ pub(super) struct Client {
     pub(super) failed_changes: u8,
     /// Where the text of the COM_QUERY at hand begins, behind its attributes.
     pub(super) text_at: u32,
-    /// The last command was sent as a whole.
-    pub(super) command_sent: bool,
+    /// The last command was taken from the buffer as a whole.
+    pub(super) command_taken: bool,
     /// The status flags that the client saw last.
     pub(super) status: StatusFlags,
     /// Turns relayed.
@@ -167,7 +167,7 @@ async fn admit(door: Arc<Door>, stream: Stream, registered: Registered, host: Ho
         tenancy: 0,
         failed_changes: 0,
         text_at: 0,
-        command_sent: true,
+        command_taken: true,
         status,
         turns: 0,
         since,

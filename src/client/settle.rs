@@ -111,7 +111,7 @@ impl Client {
                 lease.discard(CloseReason::Lost);
                 return ControlFlow::Break(Goodbye::Killed);
             }
-            TurnError::BackendLost(_) if pinned || !self.command_sent => {
+            TurnError::BackendLost(_) if pinned || !self.command_taken => {
                 // What it has is gone with its connection, and so is the client's: without a word, as at the server.
                 lease.discard(CloseReason::Lost);
                 return ControlFlow::Break(Goodbye::BackendLost);

@@ -292,7 +292,7 @@ impl Client {
             watch.skip_attributes(self.text_at);
         }
         let relayed = relay::turn(&mut client, &mut server, order, dialect, traffic, &mut watch).await;
-        self.command_sent = watch.is_sent();
+        self.command_taken = watch.is_taken();
         self.error = watch.error();
         let passed = Passed { prepared: watch.prepares.take(), late: watch.late.take() };
         relayed.map(|()| passed)

@@ -42,7 +42,7 @@ pub(super) struct Watch<'a> {
     counted: Option<u16>,
     /// How many bytes in front of the text are still to pass: the command's code and attributes.
     skip: usize,
-    sent: bool,
+    taken: bool,
     /// The error that ended the reply; 0: none.
     error: u16,
 }
@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
             lexer,
             counted,
             skip: 1,
-            sent: false,
+            taken: false,
             error: 0,
         };
         watch.note(effects);
@@ -100,9 +100,9 @@ impl<'a> Watch<'a> {
         self.error
     }
 
-    /// Is the whole command on its way?
-    pub(super) fn is_sent(&self) -> bool {
-        self.sent
+    /// Was the whole command taken from the client?
+    pub(super) fn is_taken(&self) -> bool {
+        self.taken
     }
 }
 
@@ -115,8 +115,8 @@ impl Witness for Watch<'_> {
         }
     }
 
-    fn command_sent(&mut self) {
-        self.sent = true;
+    fn command_taken(&mut self) {
+        self.taken = true;
         if let Some(lexer) = self.lexer.take() {
             let effects = lexer.finish();
             self.note(Some(&effects));

@@ -44,11 +44,13 @@ pub(super) async fn send<W: Witness>(
         if frames.total > order.max_packet {
             return Err(TurnError::TooLarge { limit: order.max_packet });
         }
+        if frames.is_done() {
+            witness.command_taken();
+        }
         if n > 0 && !forward(client, backend.stream, order, n, traffic).await {
             return Ok(sent(false, frames.seq));
         }
         if frames.is_done() {
-            witness.command_sent();
             return Ok(sent(true, frames.seq));
         }
         // The answers to a prefix are expected; anything else that the server says now is about this command.
@@ -78,11 +80,13 @@ async fn send_reframed<W: Witness>(
         }
         client.buffer.consume(n);
         traffic.to_backend += out.len() as u64;
+        if reframe.is_done() {
+            witness.command_taken();
+        }
         if !out.is_empty() && write(backend.stream, &out).await.is_err() {
             return Ok(sent(false, reframe.seqs()));
         }
         if reframe.is_done() {
-            witness.command_sent();
             return Ok(sent(true, reframe.seqs()));
         }
         let watched = (order.prefix_replies == 0).then_some(&mut *backend);

@@ -66,8 +66,8 @@ pub struct Order {
 pub trait Witness {
     /// A part of the command's payload, its first byte (the command code) included.
     fn command(&mut self, payload: &[u8]);
-    /// The last byte of the command is on its way.
-    fn command_sent(&mut self);
+    /// The last byte of the command was taken from the client: what follows is the next one, whether this one gets there or not.
+    fn command_taken(&mut self);
     /// A statement was prepared. Returns the id by which the client shall know it.
     fn prepared(&mut self, prepared: &PrepareOk) -> u32;
     /// The result of a statement ended.

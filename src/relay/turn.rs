@@ -107,7 +107,7 @@ pub(super) struct Unheard;
 
 impl Witness for Unheard {
     fn command(&mut self, _: &[u8]) {}
-    fn command_sent(&mut self) {}
+    fn command_taken(&mut self) {}
     fn prepared(&mut self, prepared: &PrepareOk) -> u32 {
         prepared.statement_id
     }
