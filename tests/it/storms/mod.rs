@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use myriad::config::{AuthMode, Config};
 use myriad::protocol::command::Command;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::support::{Login, Setup, Wire, on_both, one_backend};
 
@@ -34,6 +34,12 @@ async fn log_in_together(t: &Arc<Setup>, login: &Login, clients: usize) -> usize
         });
     }
     all.join_all().await.into_iter().filter(|let_in| *let_in).count()
+}
+
+/// The same of the test's own account, in the background.
+fn logging_in(t: &Arc<Setup>, clients: usize) -> JoinHandle<usize> {
+    let t = Arc::clone(t);
+    tokio::spawn(async move { log_in_together(&t, &t.app(), clients).await })
 }
 
 on_both!(many_logins_of_one_account_are_proven_once, passthrough, |t| async move {
@@ -104,13 +110,21 @@ on_both!(
         slow.frame().await.expect("a greeting");
         // A header, and nothing of what it promises.
         slow.write(&[100, 0, 0, 1]).await;
-        let waiting = {
-            let t = Arc::clone(&t);
-            tokio::spawn(async move { log_in_together(&t, &t.app(), 5).await })
+        // Its turn has come as soon as somebody has to wait.
+        let first = loop {
+            let first = logging_in(&t, 1);
+            while !first.is_finished() && t.metric("myriad_client_logins_waiting", None) < 1.0 {
+                tokio::task::yield_now().await;
+            }
+            if !first.is_finished() {
+                break first;
+            }
+            assert_eq!(first.await.expect("no panic"), 1);
         };
+        let others = logging_in(&t, 4);
         t.until("myriad_client_logins_waiting", None, 5.0).await;
         drop(slow);
-        assert_eq!(waiting.await.expect("no panic"), 5);
+        assert_eq!((first.await.expect("no panic"), others.await.expect("no panic")), (1, 4));
         t.until("myriad_client_logins_waiting", None, 0.0).await;
     }
 );
