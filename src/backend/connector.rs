@@ -375,7 +375,7 @@ impl Connector {
                 autocommit_off,
                 as_of,
             };
-            self.learn(greeting, greeted, Some(settings));
+            self.learn(greeting, greeted, Some(&settings));
             // Without autocommit these questions have begun a transaction.
             backend.query("ROLLBACK").await?;
         }
@@ -391,18 +391,25 @@ impl Connector {
         same.map(|it| Arc::clone(&it.settings.collations)).filter(|it| !it.is_empty())
     }
 
-    fn learn(&self, greeting: &ServerGreeting, greeted: u64, settings: Option<Settings>) {
-        let before = self.facts.load();
-        let before = before.as_ref().map(|facts| facts.settings.clone());
-        self.facts.store(Some(Arc::new(ServerFacts {
-            version: greeting.version.clone(),
-            capabilities: greeting.held(),
-            collation: greeting.collation,
-            status: greeting.status,
-            mariadb: greeting.is_mariadb(),
-            greeted,
-            settings: settings.or(before).unwrap_or_default(),
-        })));
+    /// What was learned later stays: a look at the greeting and a login, or two logins, may end in another order than they began.
+    fn learn(&self, greeting: &ServerGreeting, greeted: u64, settings: Option<&Settings>) {
+        self.facts.rcu(|before| {
+            let known = before.as_ref().map(|facts| &facts.settings);
+            let newer = |known: &&Settings| settings.is_none_or(|settings| settings.as_of < known.as_of);
+            let settings = known.filter(newer).or(settings).cloned().unwrap_or_default();
+            if let Some(facts) = before.as_ref().filter(|facts| facts.greeted > greeted) {
+                return Some(Arc::new(ServerFacts { settings, ..ServerFacts::clone(facts) }));
+            }
+            Some(Arc::new(ServerFacts {
+                version: greeting.version.clone(),
+                capabilities: greeting.held(),
+                collation: greeting.collation,
+                status: greeting.status,
+                mariadb: greeting.is_mariadb(),
+                greeted,
+                settings,
+            }))
+        });
     }
 }
 
