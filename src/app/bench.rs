@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
+use super::source_list::sources;
 use crate::config::Endpoint;
 use crate::load::table::{Table, bytes, grouped, micros};
-use crate::load::{Bar, Plan, Remote, Report, Snapshot, Work, sources};
+use crate::load::{Bar, Plan, Remote, Report, Snapshot, Work};
 
 /// Open files that a process of the load generator needs beside its clients.
 const RESERVE: u64 = 64;

@@ -9,6 +9,7 @@ pub mod logging;
 mod preflight;
 mod proxy;
 pub mod runtime;
+mod source_list;
 mod sources;
 
 use crate::config::Config;

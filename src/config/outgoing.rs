@@ -55,6 +55,17 @@ impl Shape for Ports {
 }
 
 impl SourceAddresses {
+    /// From one address to another of the same family that does not come before it.
+    #[must_use]
+    pub fn between(first: IpAddr, last: IpAddr) -> Option<Self> {
+        (first.is_ipv4() == last.is_ipv4() && number(first) <= number(last)).then_some(Self { first, last })
+    }
+
+    /// How far the last is from the first: one less than there are.
+    pub(crate) fn distance(&self) -> u128 {
+        number(self.last) - number(self.first)
+    }
+
     /// One by one.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let (first, last, v4) = (number(self.first), number(self.last), self.first.is_ipv4());
@@ -94,16 +105,16 @@ impl FromStr for SourceAddresses {
             (None, Some((network, bits))) => hosts(address(network)?, bits)?,
             (None, None) => (address(text)?, address(text)?),
         };
-        if first.is_ipv4() != last.is_ipv4() || number(first) > number(last) {
-            return Err(format!("{}: the last address must come after the first, in the same family", quoted(text)));
-        }
+        let all = Self::between(first, last).ok_or_else(|| {
+            format!("{}: the last address must come after the first, in the same family", quoted(text))
+        })?;
         if [first, last].iter().any(|end| end.is_unspecified() || end.is_multicast()) {
             return Err(format!("{}: nothing can be sent from there", quoted(text)));
         }
-        if number(last) - number(first) >= MOST_ADDRESSES as u128 {
+        if all.distance() >= MOST_ADDRESSES as u128 {
             return Err(format!("{}: at most {MOST_ADDRESSES} addresses", quoted(text)));
         }
-        Ok(Self { first, last })
+        Ok(all)
     }
 }
 

@@ -110,7 +110,7 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// Local addresses, from the first to the last; never more than a thousand.
+/// Local addresses, from the first to the last; as a setting, never more than a thousand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceAddresses {
     /// The first.

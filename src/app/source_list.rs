@@ -1,13 +1,15 @@
-//! Local addresses to connect from: `127.0.0.1,127.0.0.4-127.0.0.9`.
+//! The list of `myriad bench --source`, local addresses to connect from: `127.0.0.1,127.0.0.4-127.0.0.9`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+
+use crate::config::SourceAddresses;
 
 /// The most addresses that a list may have.
 const MOST: u128 = 65_536;
 
 /// A list that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SourcesError {
+pub(super) enum SourcesError {
     /// Not an address.
     #[error("{0:?} is not an IP address: write a list of addresses and ranges, as in 127.0.0.1,127.0.0.4-127.0.0.9")]
     Address(String),
@@ -23,7 +25,7 @@ pub enum SourcesError {
 ///
 /// # Errors
 /// If it cannot be understood.
-pub fn sources(list: &str) -> Result<Vec<IpAddr>, SourcesError> {
+pub(super) fn sources(list: &str) -> Result<Vec<IpAddr>, SourcesError> {
     let mut all = Vec::new();
     for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let address = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| SourcesError::Address(text.trim().into()));
@@ -31,30 +33,13 @@ pub fn sources(list: &str) -> Result<Vec<IpAddr>, SourcesError> {
             Some((first, last)) => (address(first)?, address(last)?),
             None => (address(part)?, address(part)?),
         };
-        let (low, high, same) = (number(first), number(last), first.is_ipv4() == last.is_ipv4());
-        if !same || high < low {
-            return Err(SourcesError::Range(part.into()));
-        }
-        if high - low >= MOST - all.len() as u128 {
+        let range = SourceAddresses::between(first, last).ok_or_else(|| SourcesError::Range(part.into()))?;
+        if range.distance() >= MOST - all.len() as u128 {
             return Err(SourcesError::TooMany);
         }
-        all.extend((low..=high).map(|number| numbered(number, first.is_ipv4())));
+        all.extend(range.iter());
     }
     Ok(all)
-}
-
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => address.to_bits().into(),
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
-fn numbered(number: u128, v4: bool) -> IpAddr {
-    match u32::try_from(number) {
-        Ok(bits) if v4 => Ipv4Addr::from_bits(bits).into(),
-        _ => Ipv6Addr::from_bits(number).into(),
-    }
 }
 
 #[cfg(test)]
